@@ -1,0 +1,1 @@
+"""Front ends, commands, page, settings and the composition root."""

@@ -1,0 +1,1 @@
+"""Front ends: translate in, deliver out, map errors."""

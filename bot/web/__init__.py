@@ -1,0 +1,1 @@
+"""Pages and health over HTTP, on a loopback address by default."""

@@ -1,0 +1,1 @@
+"""What VoidBot is, apart from any platform."""

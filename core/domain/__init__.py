@@ -1,0 +1,1 @@
+"""What is true: pure values and rules, without I/O, clock or chance."""

@@ -1,0 +1,102 @@
+"""Messages as they come in. An `InboundMessage` is the only thing an adapter hands over."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from core.domain.ids import RoomKey
+
+
+class MessageKind(StrEnum):
+    """What an event is about."""
+
+    TEXT = "text"
+    COMMAND = "command"
+    BUTTON = "button"
+    EDIT = "edit"
+    DELETE = "delete"
+    SERVICE = "service"
+
+
+class Origin(StrEnum):
+    """Who or what wrote a message."""
+
+    HUMAN = "human"
+    BOT = "bot"
+    WEBHOOK = "webhook"
+    PROXIED = "proxied"
+    CHANNEL = "channel"
+    ANONYMOUS_ADMIN = "anonymous_admin"
+    SELF = "self"
+
+
+class Address(StrEnum):
+    """A way in which a message speaks to the bot."""
+
+    MENTION = "mention"
+    REPLY = "reply"
+    DM = "dm"
+    COMMAND = "command"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file beside a message; `handle` is what the adapter needs to fetch it, never a raw address."""
+
+    kind: str
+    name: str
+    mime: str
+    size_bytes: int
+    duration_s: float | None
+    handle: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboundMessage:
+    """One event of a platform in our words (page `docs/architecture.md`, step 1).
+
+    `message_id` is unique in its room, `event_id` in its front end. `addressed_by` empty: not spoken to us.
+    `revision` counts edits from 0. `live` is False when it came from catch-up or import.
+    """
+
+    front_end: str
+    room: RoomKey
+    message_id: str
+    event_id: str
+    kind: MessageKind
+    person_ref: str
+    display_name: str
+    username: str
+    origin: Origin
+    text: str
+    sent_at: datetime
+    received_at: datetime
+    reply_to: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    album_id: str | None = None
+    addressed_by: frozenset[Address] = frozenset()
+    revision: int = 0
+    live: bool = True
+    quiet_window: bool = True
+    admin: bool = False
+    operator: bool = False
+
+
+FRAGMENT_WINDOW = timedelta(milliseconds=350)
+"""How long a turn waits for the rest of an ordinary text."""
+LONG_FRAGMENT_WINDOW = timedelta(milliseconds=1500)
+"""The same after a text within 5 % of the platform's limit: the client has probably cut it."""
+FRAGMENT_LIMIT = timedelta(seconds=3)
+FRAGMENT_COUNT = 10
+NEAR_LIMIT_SHARE = 0.95
+
+
+def quiet_window(text: str, limit_chars: int) -> timedelta:
+    """Return how long to wait for a further fragment after `text`."""
+    return LONG_FRAGMENT_WINDOW if len(text) >= limit_chars * NEAR_LIMIT_SHARE else FRAGMENT_WINDOW
+
+
+def joins_turn(opened_at: datetime, closes_at: datetime, count: int, now: datetime) -> bool:
+    """Return whether a message of the same person in the same room at `now` joins the open turn."""
+    return now < closes_at and now < opened_at + FRAGMENT_LIMIT and count < FRAGMENT_COUNT

@@ -1,0 +1,95 @@
+"""Communities and rooms: where messages appear and how the bot behaves there."""
+
+from dataclasses import dataclass
+from datetime import datetime, time
+from enum import StrEnum
+
+from core.domain.ids import CommunityId, RoomId, RoomKey
+
+
+class RoomMode(StrEnum):
+    """When the bot answers in a room."""
+
+    SILENT = "silent"
+    MENTION = "mention"
+    LURK = "lurk"
+    OPEN = "open"
+
+
+class RoomKind(StrEnum):
+    """What sort of place a room is."""
+
+    CHANNEL = "channel"
+    THREAD_PUBLIC = "thread_public"
+    THREAD_PRIVATE = "thread_private"
+    FORUM_POST = "forum_post"
+    GROUP = "group"
+    TOPIC = "topic"
+    DM = "dm"
+    TERMINAL = "terminal"
+
+
+class RoomState(StrEnum):
+    """Whether a room is there."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+
+
+class ArchiveSwitch(StrEnum):
+    """An administrator's word on keeping a room's messages; `inherit` takes the parent's."""
+
+    ON = "on"
+    OFF = "off"
+    INHERIT = "inherit"
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """A daily local window in which the bot does not speak; it may pass midnight."""
+
+    start: time
+    end: time
+
+    def covers(self, local: datetime) -> bool:
+        """Return whether the local time lies in the window; its end is outside."""
+        at = local.time()
+        if self.start <= self.end:
+            return self.start <= at < self.end
+        return at >= self.start or at < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """A server, a group, or the local terminal's world."""
+
+    id: CommunityId
+    platform: str
+    chat_ref: str
+    name: str
+    mind_id: str
+    timezone: str
+    language: str
+    access_epoch: int
+    settings_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A place where messages appear."""
+
+    id: RoomId
+    community_id: CommunityId
+    key: RoomKey
+    kind: RoomKind
+    name: str
+    topic: str
+    mode: RoomMode
+    archived: bool
+    unattended: bool
+    state: RoomState
+    language: str
+    persona: str
+    quiet_hours: QuietHours | None
+    paused: bool

@@ -1,0 +1,1 @@
+"""The one place where a model request is made."""

@@ -1,0 +1,1 @@
+"""Models and what stands in for them, behind the ModelProvider port."""

@@ -1,0 +1,247 @@
+"""Every table of schema `voidbot`, as metadata: what migrations are compared with and erasure reads.
+
+Queries are plain SQL in the owner's module; this file only declares. `person=True` in a table's info means
+that it holds data of people and needs an erase hook. The queue's tables are in `migrations/sql/queue.sql`.
+"""
+
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    Boolean,
+    Column,
+    Computed,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    Time,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+from sqlalchemy.schema import SchemaItem
+
+METADATA = MetaData(
+    schema="voidbot",
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    },
+)
+_NOW = text("voidbot.now()")
+
+
+def _table(name: str, *items: SchemaItem, person: bool = False) -> Table:
+    return Table(name, METADATA, *items, info={"person": person})
+
+
+def _id() -> Column[int]:
+    return Column("id", BigInteger, Identity(always=True), primary_key=True)
+
+
+def _text(name: str, default: str | None = "") -> Column[str]:
+    return Column(
+        name, Text, nullable=False, server_default=None if default is None else text(f"'{default}'")
+    )
+
+
+def _int(name: str, default: int | None = 0) -> Column[int]:
+    return Column(
+        name, BigInteger, nullable=False, server_default=None if default is None else text(str(default))
+    )
+
+
+def _flag(name: str, default: bool = False) -> Column[bool]:
+    return Column(name, Boolean, nullable=False, server_default=text("true" if default else "false"))
+
+
+def _at(name: str, *, null: bool = False) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=null, server_default=None if null else _NOW)
+
+
+def _json(name: str, default: str = "{}") -> Column[object]:
+    return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'"))
+
+
+def _ref(name: str, target: str, *, null: bool = False) -> Column[int]:
+    return Column(name, BigInteger, ForeignKey(f"voidbot.{target}.id", ondelete="CASCADE"), nullable=null)
+
+
+# Where and who (owners: archive, people)
+_table(
+    "communities", _id(), _text("platform", None), _text("chat_ref", None), _text("name"), _text("mind_id", None),
+    _text("timezone", "UTC"), _text("language", "en"), _text("state", "active"), _text("access_state", "fresh"),
+    _int("access_epoch"), _int("settings_version", 1), UniqueConstraint("platform", "chat_ref"),
+)  # fmt: skip
+_table(
+    "rooms", _id(), _ref("community_id", "communities"), _text("platform", None), _text("chat_ref", None),
+    _text("topic_ref"), _text("kind", None), _ref("parent_id", "rooms", null=True), _text("name"), _text("topic"),
+    _text("mode", "mention"), _text("archive", "inherit"), _flag("unattended"), _flag("paused"), _text("persona", "plain"),
+    _text("language", "en"), Column("quiet_from", Time), Column("quiet_to", Time), _text("state", "active"),
+    _int("last_archived_seq"), UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
+)  # fmt: skip
+_table(
+    "room_access", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
+    _flag("known"), _flag("everyone_view"), _flag("everyone_history"), _int("version", 1), _at("checked_at"),
+    _text("source", "platform"),
+)  # fmt: skip
+_table("roles", _id(), _ref("community_id", "communities"), _text("role_ref", None), _text("name"), _flag("admin"),
+       _at("deleted_at", null=True), UniqueConstraint("community_id", "role_ref"))  # fmt: skip
+_table(
+    "people", _id(), _text("platform", None), _text("account_ref", None), _flag("is_bot"), _text("kind", "user"),
+    _flag("opted_out"), _text("limits", "default"), _at("first_seen"), UniqueConstraint("platform", "account_ref"),
+    person=True,
+)  # fmt: skip
+_table(
+    "room_access_roles", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
+    Column("role_id", BigInteger, ForeignKey("voidbot.roles.id", ondelete="CASCADE"), primary_key=True),
+    _flag("view"), _flag("history"),
+)  # fmt: skip
+_table(
+    "room_access_users", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
+    Column("person_id", BigInteger, ForeignKey("voidbot.people.id", ondelete="CASCADE"), primary_key=True),
+    _flag("view"), _flag("history"), person=True,
+)  # fmt: skip
+_table(
+    "person_names", _id(), _ref("person_id", "people"), _text("name", None), _text("kind", "display"),
+    _at("valid_from"), _at("valid_to", null=True),
+    Index("person_names_open_key", "person_id", "kind", unique=True, postgresql_where=text("valid_to is null")),
+    person=True,
+)  # fmt: skip
+_table(
+    "memberships", _id(), _ref("community_id", "communities"), _ref("person_id", "people"), _at("joined_at"),
+    _at("left_at", null=True),
+    Index("memberships_open_key", "community_id", "person_id", unique=True, postgresql_where=text("left_at is null")),
+    person=True,
+)  # fmt: skip
+_table(
+    "membership_roles", _id(), _ref("person_id", "people"), _ref("role_id", "roles"), _at("valid_from"),
+    _at("valid_to", null=True),
+    Index("membership_roles_open_key", "person_id", "role_id", unique=True, postgresql_where=text("valid_to is null")),
+    person=True,
+)  # fmt: skip
+
+# What was said (owner: archive)
+_table(
+    "messages", _id(), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("author_id", "people", null=True),
+    _text("platform_ref", None), _at("sent_at"), _int("archived_seq", None), _text("kind", "text"),
+    Column("reply_to_ref", Text), _text("text"), _text("lang", "en"), _text("origin", "live"),
+    Column("revision", Integer, nullable=False, server_default=text("0")), _at("edited_at", null=True),
+    _at("deleted_at", null=True), _text("delete_reason"), Column("sources", ARRAY(BigInteger)),
+    Column("tsv", TSVECTOR, Computed("to_tsvector('english', text)", persisted=True)),
+    UniqueConstraint("room_id", "platform_ref"), Index(None, "room_id", "archived_seq", unique=True),
+    Index(None, "room_id", "sent_at", "id"), Index(None, "author_id"),
+    Index("messages_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    person=True,
+)  # fmt: skip
+_table(
+    "message_revisions", Column("message_id", BigInteger, ForeignKey("voidbot.messages.id", ondelete="CASCADE"), primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False), _ref("room_id", "rooms"), _int("archived_seq", None),
+    Column("text", Text), _at("seen_at"), UniqueConstraint("room_id", "archived_seq"), person=True,
+)  # fmt: skip
+
+# Intake and decision (owner: inbox)
+_table(
+    "inbox", _id(), _text("front_end", None), _text("event_ref", None), _ref("community_id", "communities"),
+    _ref("room_id", "rooms"), _ref("person_id", "people"), _text("message_ref", None), _text("kind", None),
+    Column("revision", Integer, nullable=False, server_default=text("0")), _text("text"), Column("reply_to", Text),
+    _json("payload"), _at("sent_at"), _at("received_at"), _text("trace"), Column("turn_id", BigInteger),
+    _flag("gone"), _at("blank_after", null=True), UniqueConstraint("front_end", "event_ref"), Index(None, "turn_id"),
+    Index("inbox_message_key", "front_end", "room_id", "message_ref", unique=True, postgresql_where=text("kind in ('text', 'command')")),
+    Index(None, "blank_after"), person=True,
+)  # fmt: skip
+_table(
+    "turns", _id(), _text("key", None), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("person_id", "people"),
+    _text("front_end", None), _text("state", "open"), Column("reason", Text), _text("reply_to", None), _flag("private"),
+    _at("opened_at"), _at("closes_at"), Column("count", Integer, nullable=False, server_default=text("1")),
+    Column("job_id", BigInteger), _text("trace"), _int("version", 1), _at("closed_at", null=True), UniqueConstraint("key"),
+    Index("turns_open_idx", "room_id", "person_id", postgresql_where=text("state = 'open'")), person=True,
+)  # fmt: skip
+_table(
+    "decisions", _id(), _ref("inbox_id", "inbox"), _ref("room_id", "rooms"), _ref("person_id", "people"), _text("message_ref", None),
+    _text("outcome", None), Column("reason", Text), _int("settings_version", 1), _json("gates"), _at("at"), Index(None, "inbox_id"),
+    Index(None, "room_id", "at"), person=True,
+)  # fmt: skip
+
+# What is said (owner: outbox)
+_table(
+    "outbox", _id(), _text("front_end", None), _ref("community_id", "communities"), _ref("room_id", "rooms"), Column("reply_to", Text),
+    _text("kind", None), Column("body", Text), Column("audience", ARRAY(BigInteger), nullable=False), _text("dedupe", None),
+    _text("state", "ready"), Column("reason", Text), _ref("private_to", "people", null=True), Column("job_id", BigInteger),
+    _text("trace"), _at("asked_at", null=True), _at("created_at"), _at("closed_at", null=True), UniqueConstraint("dedupe"),
+    Index("outbox_open_idx", "state", "id", postgresql_where=text("state in ('ready', 'sending', 'unknown')")), person=True,
+)  # fmt: skip
+_table(
+    "outbox_parts", Column("outbox_id", BigInteger, ForeignKey("voidbot.outbox.id", ondelete="CASCADE"), primary_key=True),
+    Column("n", Integer, primary_key=True, autoincrement=False), Column("text", Text), _text("nonce", None), _text("state", "ready"),
+    Column("attempt", Integer, nullable=False, server_default=text("0")), _flag("plain"), _at("first_attempt_at", null=True),
+    Column("external_id", Text), _at("sent_at", null=True), _at("final_at", null=True), Column("error", Text), UniqueConstraint("nonce"),
+    person=True,
+)  # fmt: skip
+_table(
+    "receipts", Column("outbox_id", BigInteger, ForeignKey("voidbot.outbox.id", ondelete="CASCADE"), primary_key=True),
+    _ref("room_id", "rooms"), _ref("person_id", "people", null=True), _text("trigger"), _text("rule"), _text("provider"), _text("model"),
+    _int("usd_micro"), _int("input_tokens"), _int("output_tokens"), _text("prompt_sha256"), _text("role"), _text("persona"),
+    Column("attempts", Integer, nullable=False, server_default=text("1")), _json("gates"), _json("sections", "[]"), _json("guards", "[]"),
+    Column("external_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")), _flag("source_gone"), _at("at"),
+    _at("delivered_at", null=True), Index(None, "room_id", "at"), person=True,
+)  # fmt: skip
+_table(
+    "receipt_sources", Column("outbox_id", BigInteger, ForeignKey("voidbot.receipts.outbox_id", ondelete="CASCADE"), primary_key=True),
+    Column("n", Integer, primary_key=True, autoincrement=False), _text("kind", None), _text("ref", None),
+    Column("audience", ARRAY(BigInteger), nullable=False), person=True,
+)  # fmt: skip
+_table(
+    "console_messages", _id(), Column("seq", BigInteger, Identity(), nullable=False), _ref("room_id", "rooms"), _text("nonce", None),
+    _text("text"), Column("reply_to", Text), Column("private_to", Text), Column("outbox_id", BigInteger),
+    Column("revision", Integer, nullable=False, server_default=text("0")), _at("at"), UniqueConstraint("nonce"), Index(None, "seq"),
+    person=True,
+)  # fmt: skip
+
+# Money, tokens, answers (owner: budgets)
+_table(
+    "purses", _id(), _text("scope", None), _text("scope_id"), _text("unit", None), _text("window_kind", None), _int("limit_amount", None),
+    Column("soft", REAL, nullable=False, server_default=text("0.8")), _text("timezone", "UTC"), _text("set_by", "default"), _at("set_at"),
+    UniqueConstraint("scope", "scope_id", "unit", "window_kind"),
+)  # fmt: skip
+_table(
+    "purse_windows", Column("purse_id", BigInteger, ForeignKey("voidbot.purses.id", ondelete="CASCADE"), primary_key=True),
+    Column("starts_at", DateTime(timezone=True), primary_key=True), _int("held"), _int("spent"),
+)  # fmt: skip
+_table(
+    "reservations", _id(), Column("job_id", BigInteger, nullable=False), Column("attempt", Integer, nullable=False),
+    Column("purses", ARRAY(BigInteger), nullable=False), Column("windows", ARRAY(DateTime(timezone=True)), nullable=False),
+    Column("amounts", ARRAY(BigInteger), nullable=False), _text("state", "held"), _at("created_at"),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("reservations_held_idx", "expires_at", postgresql_where=text("state = 'held'")), Index(None, "job_id"),
+)  # fmt: skip
+_table(
+    "usage", _id(), Column("reservation_id", BigInteger, unique=True), Column("job_id", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False), _text("model"), _text("provider"), _text("tier"), _text("purpose", None), _int("input_tokens"),
+    _int("output_tokens"), _int("cached_tokens"), _int("usd_micro"), _flag("priced"), _flag("estimated"), _text("result", "ok"),
+    _ref("community_id", "communities", null=True), _ref("room_id", "rooms", null=True), _ref("person_id", "people", null=True), _at("at"),
+    Index(None, "person_id", "at"), Index(None, "room_id", "at"), Index(None, "at"), person=True,
+)  # fmt: skip
+_table(
+    "rates",
+    Column("key", Text, primary_key=True),
+    Column("tat", DateTime(timezone=True), nullable=False),
+    person=True,
+)
+
+# Settings, accounts of acts (owners: settings, audit)
+_table(
+    "settings", Column("scope", Text, primary_key=True), Column("scope_id", Text, primary_key=True), Column("name", Text, primary_key=True),
+    _json("value", "null"), _int("revision", 1), _text("set_by"), _at("set_at"),
+)  # fmt: skip
+_table(
+    "audit", _id(), _at("at"), _ref("person_id", "people", null=True), _text("actor"), _text("act", None), _text("place"), _json("details"),
+    Index(None, "at"), person=True,
+)  # fmt: skip
