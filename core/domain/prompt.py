@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NewType
+
+from core.domain.errors import BotError, TooLong
+from core.domain.ids import MessageId, PersonId, RoomId
+from core.domain.rooms import RoomKind, RoomMode
 
 JsonSchema = Mapping[str, object]
+Handle = NewType("Handle", str)
+"""What the model sees in place of an id: `m3` a message, `p2` a person, `k1` a passage, `n1` a memory."""
 
 
 class Tier(StrEnum):
@@ -86,3 +93,297 @@ class Delta:
 
     text: str = ""
     completion: Completion | None = None
+
+
+class PromptKind(StrEnum):
+    """What a prompt is for; decides which sections it has."""
+
+    REPLY = "reply"
+    REPAIR = "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The body of an agent file: who the model is in this call. `sha256` is the file's."""
+
+    name: str
+    version: int
+    tier: Tier
+    tools: tuple[str, ...]
+    operations: tuple[str, ...]
+    skills: tuple[str, ...]
+    body: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A piece of know-how that roles name; `consumers` are the roles that may read it."""
+
+    name: str
+    version: int
+    owner: str
+    consumers: tuple[str, ...]
+    body: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """A style pack: tone and nothing else. `languages` empty: any."""
+
+    name: str
+    version: int
+    languages: tuple[str, ...]
+    humour: int
+    emoji: bool
+    body: str
+    sha256: str
+
+
+class SourceKind(StrEnum):
+    """What a handle stands for."""
+
+    MESSAGE = "message"
+    PERSON = "person"
+    PASSAGE = "passage"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceId:
+    """A thing a prompt rests on; `key` is its id in the store, as text."""
+
+    kind: SourceKind
+    key: str
+
+
+class Trust(StrEnum):
+    """Where words come from: code and the bot itself, people here, or outside (files, pages, hooks)."""
+
+    OWN = "own"
+    MEMBER = "member"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What an item was made from. `audience`: the rooms it came from; empty means nobody's room."""
+
+    source_ids: tuple[SourceId, ...] = ()
+    audience: frozenset[RoomId] = frozenset()
+    trust: Trust = Trust.MEMBER
+
+
+class Standing(StrEnum):
+    """What code knows about a speaker; written outside the quotes of the name, so no name can claim it."""
+
+    MEMBER = "member"
+    ADMIN = "admin"
+    MODERATOR = "moderator"
+    BOT = "bot"
+    WEBHOOK = "webhook"
+    CHANNEL = "channel"
+    YOU = "you"
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who said something, by the name of that time. `person` None: no account stands behind it."""
+
+    person: PersonId | None
+    name: str
+    standing: Standing = Standing.MEMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message in a talk. `notes` are code's words about attachments; `to` whom it answers."""
+
+    message: MessageId
+    speaker: Speaker
+    sent_at: datetime
+    text: str
+    provenance: Provenance
+    notes: tuple[str, ...] = ()
+    to: PersonId | None = None
+    flagged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A hit of the search: rank is its place in the tuple. `key` is the unit's id."""
+
+    key: str
+    speaker: Speaker
+    sent_at: datetime
+    room_name: str
+    text: str
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something a person said about themselves, with the message that shows it."""
+
+    about: Speaker
+    text: str
+    anchor: MessageId
+    noted_at: datetime
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """An entry of the mind in words; the lowest `weight` is trimmed first. Empty `key`: no handle."""
+
+    key: str
+    label: str
+    text: str
+    weight: float
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class RoomCard:
+    """Where the answer would appear. `name` and `topic` are people's words, the rest is code's."""
+
+    room: RoomId
+    kind: RoomKind
+    mode: RoomMode
+    language: str
+    name: str
+    topic: str
+
+
+class LeftOutReason(StrEnum):
+    """Why something is not in the prompt. Counts for `audience` go to the receipt, never to the model."""
+
+    AUDIENCE = "audience"
+    AGE = "age"
+    SCORE = "score"
+    SPACE = "space"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many items of a section were left out, and why."""
+
+    section: str
+    reason: LeftOutReason
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairNote:
+    """What was wrong with the model's last output: where, and what was expected; never the output itself."""
+
+    path: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """All that a chat prompt may use; values only, made by `core/prompt/context.py`.
+
+    `nonce` is 16 random bytes, `now` is aware UTC and the only clock, `tz` the community's zone.
+    `readable`: rooms that every reader of the venue may read now. `transcript` and `chain` run from old
+    to new and the chain's last line is the message replied to; `passages` stand best first.
+    """
+
+    turn: Line
+    room: RoomCard
+    readable: frozenset[RoomId]
+    now: datetime
+    tz: tzinfo
+    nonce: bytes
+    persona: Persona
+    settings_version: int
+    sensitive: bool = False
+    rules: tuple[str, ...] = ()
+    self_view: tuple[Recollection, ...] = ()
+    memories: tuple[Recollection, ...] = ()
+    person: tuple[Fact, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    chain: tuple[Line, ...] = ()
+    transcript: tuple[Line, ...] = ()
+    read: str = ""
+    left_out: tuple[LeftOut, ...] = ()
+    repair: RepairNote | None = None
+
+
+BYTES_PER_TOKEN = 6
+"""What a token of the input window may weigh in UTF-8 by default; English has about 4.5."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPolicy:
+    """How large a prompt may be and what goes with it.
+
+    `window_tokens` holds input and output. `hard_cap_tokens` is the largest hard bound allowed, output
+    included; None means 6 bytes per token of the input window. `bound_factor` is for models whose tokens
+    may cover less than a byte of UTF-8.
+    """
+
+    window_tokens: int = 11_000
+    max_output_tokens: int = 1_000
+    family: str = "default"
+    bound_factor: float = 1.0
+    hard_cap_tokens: int | None = None
+    tools: tuple[ToolSpec, ...] = ()
+    output_schema: JsonSchema | None = None
+
+    @property
+    def input_tokens(self) -> int:
+        """What the window leaves for the prompt."""
+        return self.window_tokens - self.max_output_tokens
+
+    @property
+    def hard_cap(self) -> int:
+        """The tokens to reserve before the prompt exists: no prompt under this policy can cost more."""
+        return self.hard_cap_tokens or BYTES_PER_TOKEN * self.input_tokens + self.max_output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What became of one section: its size, its share, and what it rests on. Goes to the receipt."""
+
+    name: str
+    tokens: int
+    budget: int
+    trimmed: bool
+    items_kept: int
+    items_dropped: int
+    provenance: tuple[Provenance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A finished request with its account.
+
+    `handles` holds exactly the handles that stand in the prompt. `estimated_tokens` is the expected size
+    of the input, `bound_tokens` what the call can cost at most, output included.
+    """
+
+    request: ModelRequest
+    sections: tuple[Section, ...]
+    handles: Mapping[Handle, SourceId]
+    estimated_tokens: int
+    bound_tokens: int
+
+    @property
+    def sha256(self) -> str:
+        """The hash that the receipt keeps."""
+        return self.request.sha256
+
+
+class PromptTooLarge(TooLong):
+    """What may not be left out, and 300 tokens of the turn, do not fit the window."""
+
+
+class AudienceViolation(BotError):
+    """An item may not be read by everyone in the venue: a bug of the code that gathered it."""
+
+
+class MarkerInData(BotError):
+    """The fence's secret marker stands in untrusted text, which chance cannot explain."""
