@@ -1,14 +1,14 @@
 """What varies, as protocols: front ends, models, the clock, and what front ends are given."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Completion, Delta, ModelRequest
-from core.domain.speech import PublicText
+from core.domain.speech import PublicText, SilenceReason
 
 
 class Clock(Protocol):
@@ -142,11 +142,15 @@ class FrontEnd(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of an inbound message. `outcome`: `reply`, `no_speech`, `command` or `stored`."""
+    """What became of an inbound message.
 
-    outcome: str
-    reason: str | None
+    `turn_id` is set when an answer will come (`outcome` is `reply`); `reason` when none will (`no_speech`).
+    """
+
+    outcome: Literal["reply", "no_speech"]
+    reason: SilenceReason | None
     room_id: int
+    turn_id: int | None = None
     duplicate: bool = False
 
 
@@ -159,9 +163,8 @@ class ShownMessage:
     """A message as the terminal or the local web room shows it."""
 
     id: int
+    seq: int
     room: RoomKey
-    room_id: int
-    kind: str
     text: str
     reply_to: str | None
     private_to: str | None
@@ -192,4 +195,8 @@ class ShownMessages(Protocol):
 
     async def latest(self) -> int:
         """Return the newest cursor."""
+        ...
+
+    async def ended(self, turn_ids: Sequence[int]) -> Mapping[int, SilenceReason | None]:
+        """Return which turns are over: with None if everything they gave was shown, else why they were silent."""
         ...

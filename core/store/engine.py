@@ -29,11 +29,14 @@ _LOCAL_HOSTS = {"", "localhost", "127.0.0.1", "::1"}
 class Tx:
     """One open transaction. `$1` parameters only; every statement names its schema."""
 
-    __slots__ = ("_connection", "_on_commit")
+    __slots__ = ("_connection", "_on_commit", "_wake")
 
-    def __init__(self, connection: "Connection | Pooled", on_commit: list[Callable[[], None]]) -> None:
+    def __init__(
+        self, connection: "Connection | Pooled", on_commit: list[Callable[[], None]], wake: Callable[[], None]
+    ) -> None:
         self._connection = connection
         self._on_commit = on_commit
+        self._wake = wake
 
     async def fetch(self, sql: str, *args: object) -> list[Row]:
         """Return all rows."""
@@ -61,6 +64,10 @@ class Tx:
         if call not in self._on_commit:
             self._on_commit.append(call)
 
+    def wake_workers(self) -> None:
+        """Tell workers once this transaction has committed that there is work (ADR 0002)."""
+        self.on_commit(self._wake)
+
 
 class Database:
     """Pools onto one Postgres: `app` for every transaction, `long` for imports and backfills."""
@@ -68,6 +75,15 @@ class Database:
     def __init__(self, dsn: str, app: Pool, long: Pool) -> None:
         self.dsn = dsn
         self._pools = {False: app, True: long}
+        self._wakers: list[Callable[[], None]] = []
+
+    def on_wake(self, call: Callable[[], None]) -> None:
+        """Have `call` called after each commit that queued work; set up by the composition root."""
+        self._wakers.append(call)
+
+    def _wake(self) -> None:
+        for call in self._wakers:
+            call()
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 15) -> Self:
@@ -111,7 +127,7 @@ class Database:
             try:
                 await connection.execute("begin" if durable else "begin; set local synchronous_commit = off")
                 try:
-                    yield Tx(connection, hooks)
+                    yield Tx(connection, hooks, self._wake)
                 except BaseException:
                     if not connection.is_closed():
                         await asyncio.shield(connection.execute("rollback"))

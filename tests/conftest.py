@@ -1,0 +1,116 @@
+"""Real Postgres for every test: one server a session, one migrated template, one clone a test."""
+
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from core.store.embedded import EmbeddedPostgres, EmbeddedSettings
+from core.store.engine import Database, migrate, normalise
+from tests.fakes import ManualClock
+
+# The test schema replaces the one clock of SQL; `ManualClock.advance` moves it together with its own hand.
+TEST_CLOCK = """
+create schema voidbot_test;
+create table voidbot_test.clock (shift interval not null);
+insert into voidbot_test.clock values ('0');
+create or replace function voidbot.now() returns timestamptz language sql stable parallel safe
+    as 'select now() + shift from voidbot_test.clock';
+"""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def only_loopback() -> Iterator[None]:
+    """Refuse sockets that would leave this machine."""
+    real = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
+            raise AssertionError(f"a test tried to leave this machine: {address[0]}")
+        real(self, address)
+
+    socket.socket.connect = guarded  # type: ignore[method-assign]  # the guard is the point
+    yield
+    socket.socket.connect = real  # type: ignore[method-assign]  # restored
+
+
+@pytest.fixture(scope="session")
+async def server() -> AsyncIterator[str]:
+    """The address of a server for this session: DATABASE_URL, else an embedded one of its own."""
+    given = os.environ.get("DATABASE_URL")  # noqa: TID251  # the suite's own switch
+    if given:
+        yield normalise(given)
+        return
+    home = Path(tempfile.mkdtemp(prefix="voidbot-test-"))
+    home.chmod(0o755)
+    # Speed only: nothing here survives the session. Crash tests start servers of their own.
+    embedded = EmbeddedPostgres(
+        home, EmbeddedSettings(extra={"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
+    )
+    try:
+        yield await embedded.ensure()
+    finally:
+        await embedded.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def on_database(dsn: str, name: str) -> str:
+    """Return the same server's address with another database."""
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+async def run_sql(dsn: str, *statements: str) -> None:
+    """Run statements outside any transaction of ours."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="session")
+async def template(server: str) -> AsyncIterator[str]:
+    """The name of a migrated database with the test clock."""
+    name = f"template_{secrets.token_hex(4)}"
+    await run_sql(server, f"create database {name}")
+    dsn = on_database(server, name)
+    await migrate(dsn)
+    await run_sql(dsn, TEST_CLOCK)
+    yield name
+    await run_sql(server, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+async def fresh_dsn(server: str, template: str) -> AsyncIterator[str]:
+    """The address of a clone of the template, dropped afterwards."""
+    name = f"test_{secrets.token_hex(6)}"
+    await run_sql(server, f"create database {name} template {template}")
+    yield on_database(server, name)
+    await run_sql(server, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+async def database(fresh_dsn: str) -> AsyncIterator[Database]:
+    """A Database on a fresh clone."""
+    opened = await Database.open(fresh_dsn, size=8)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def clock(database: Database) -> ManualClock:
+    """The test's clock; `await clock.advance(seconds)` moves Python and SQL together."""
+    return ManualClock(database)
