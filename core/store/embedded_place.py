@@ -19,11 +19,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import TypedDict
 
 from core.domain.errors import Misconfigured
 
 if sys.platform != "win32":
-    import fcntl
     import pwd
 
 # Source: sun_path holds 104 bytes on macOS and 108 on Linux, the ending zero included.
@@ -77,6 +77,14 @@ class EmbeddedSettings:
     system_root: Path = Path("/var/lib/voidbot")
 
 
+class Identity(TypedDict, total=False):
+    """Arguments of `subprocess`; empty: the child keeps our account."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """The uid and gid of the server; `drop` is true if we are root and the children must become it."""
@@ -85,20 +93,9 @@ class Account:
     gid: int
     drop: bool
 
-    @property
-    def user(self) -> int | None:
-        """The uid that a child changes to; None: it keeps ours."""
-        return self.uid if self.drop else None
-
-    @property
-    def group(self) -> int | None:
-        """The gid that a child changes to; None: it keeps ours."""
-        return self.gid if self.drop else None
-
-    @property
-    def groups(self) -> list[int] | None:
-        """The supplementary groups of a child: none if it changes its uid, None: it keeps ours."""
-        return [] if self.drop else None
+    def identity(self) -> Identity:
+        """Return the arguments that make a child process run under this account."""
+        return Identity(user=self.uid, group=self.gid, extra_groups=[]) if self.drop else Identity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +115,6 @@ class Place:
     def run(self) -> Path:
         """The folder of the socket, unless its path is too long."""
         return self.root / "run"
-
-    @property
-    def log(self) -> Path:
-        """The folder of the server's log files."""
-        return self.root / "log"
-
-    @property
-    def start_log(self) -> Path:
-        """What the server wrote before its log files; beside them, because root must not write in theirs."""
-        return self.root / "start.log"
 
     @property
     def secret(self) -> Path:
@@ -235,14 +222,12 @@ def _reaches(account: Account, *paths: Path) -> bool:
     if not account.drop:
         return True
     probe = 'for path do test -x "$path" || exit 1; done'
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603  # a fixed script
         ["/bin/sh", "-c", probe, "sh", *map(str, paths)],
         cwd="/",
         env=CHILD_ENVIRONMENT,
-        user=account.user,
-        group=account.group,
-        extra_groups=account.groups,
         check=False,
+        **account.identity(),
     )
     return done.returncode == 0
 
@@ -391,48 +376,3 @@ def file_errors_refused(folder: Path) -> Iterator[None]:
             raise
         check_space(shutil.disk_usage(folder).free, FIRST_START_BYTES, folder)
         raise PostgresRefused(PgRefusal.DISK, f"{folder} is full", f"free space on {folder}") from exc
-
-
-class OwnerLock:
-    """The lock that says who owns the server; its file names the owner and is never removed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._handle: int | None = None
-
-    def take(self) -> bool:
-        """Return whether the lock is ours now."""
-        handle = self._open()
-        if handle is None:
-            return False
-        os.ftruncate(handle, 0)
-        # The token tells two owners apart that were given the same process id.
-        os.write(handle, f"{os.getpid()} {secrets.token_hex(8)}\n".encode())
-        self._handle = handle
-        return True
-
-    def free(self) -> bool:
-        """Return whether nobody holds the lock."""
-        handle = self._open()
-        if handle is not None:
-            os.close(handle)
-        return handle is not None
-
-    def note(self) -> str:
-        """Return the present or last owner's process id and token."""
-        return self._path.read_text().strip()
-
-    def release(self) -> None:
-        """Let the lock go, if it is ours."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-
-    def _open(self) -> int | None:
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        return handle
