@@ -135,6 +135,7 @@ class Receipt:
     input_tokens: int
     output_tokens: int
     prompt_sha256: str
+    role: str
     persona: str
     attempts: int
     guards: tuple[str, ...]

@@ -248,9 +248,7 @@ async def current_revision(dsn: str) -> str | None:
         await connection.close()
 
 
-async def migrate(
-    dsn: str, revision: str = "head", *, waiting: Callable[[], Awaitable[None]] | None = None
-) -> None:
+async def migrate(dsn: str, revision: str = "head", *, waiting: Callable[[], Awaitable[None]] | None = None) -> None:
     """Bring the schema to `revision` under an advisory lock; the first process migrates, the others wait.
 
     Args:

@@ -47,15 +47,11 @@ def _id() -> Column[int]:
 
 
 def _text(name: str, default: str | None = "") -> Column[str]:
-    return Column(
-        name, Text, nullable=False, server_default=None if default is None else text(f"'{default}'")
-    )
+    return Column(name, Text, nullable=False, server_default=None if default is None else text(f"'{default}'"))
 
 
 def _int(name: str, default: int | None = 0) -> Column[int]:
-    return Column(
-        name, BigInteger, nullable=False, server_default=None if default is None else text(str(default))
-    )
+    return Column(name, BigInteger, nullable=False, server_default=None if default is None else text(str(default)))
 
 
 def _flag(name: str, default: bool = False) -> Column[bool]:
@@ -161,8 +157,9 @@ _table(
     "turns", _id(), _text("key", None), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("person_id", "people"),
     _text("front_end", None), _text("state", "open"), Column("reason", Text), _text("reply_to", None), _flag("private"),
     _at("opened_at"), _at("closes_at"), Column("count", Integer, nullable=False, server_default=text("1")),
+    _flag("restarted"), _flag("rebuilt"), _flag("shown"),
     Column("job_id", BigInteger), _text("trace"), _int("version", 1), _at("closed_at", null=True), UniqueConstraint("key"),
-    Index("turns_open_idx", "room_id", "person_id", postgresql_where=text("state = 'open'")), person=True,
+    Index("turns_open_idx", "room_id", "person_id", postgresql_where=text("state in ('open', 'running')")), person=True,
 )  # fmt: skip
 _table(
     "decisions", _id(), _ref("inbox_id", "inbox"), _ref("room_id", "rooms"), _ref("person_id", "people"), _text("message_ref", None),

@@ -355,6 +355,9 @@ def upgrade() -> None:
     sa.Column('opened_at', sa.DateTime(timezone=True), server_default=sa.text('voidbot.now()'), nullable=False),
     sa.Column('closes_at', sa.DateTime(timezone=True), server_default=sa.text('voidbot.now()'), nullable=False),
     sa.Column('count', sa.Integer(), server_default=sa.text('1'), nullable=False),
+    sa.Column('restarted', sa.Boolean(), server_default=sa.text('false'), nullable=False),
+    sa.Column('rebuilt', sa.Boolean(), server_default=sa.text('false'), nullable=False),
+    sa.Column('shown', sa.Boolean(), server_default=sa.text('false'), nullable=False),
     sa.Column('job_id', sa.BigInteger(), nullable=True),
     sa.Column('trace', sa.Text(), server_default=sa.text("''"), nullable=False),
     sa.Column('version', sa.BigInteger(), server_default=sa.text('1'), nullable=False),
@@ -367,7 +370,7 @@ def upgrade() -> None:
     schema='voidbot',
     info={'person': True}
     )
-    op.create_index('turns_open_idx', 'turns', ['room_id', 'person_id'], unique=False, schema='voidbot', postgresql_where=sa.text("state = 'open'"))
+    op.create_index('turns_open_idx', 'turns', ['room_id', 'person_id'], unique=False, schema='voidbot', postgresql_where=sa.text("state in ('open', 'running')"))
     op.create_table('usage',
     sa.Column('id', sa.BigInteger(), sa.Identity(always=True), nullable=False),
     sa.Column('reservation_id', sa.BigInteger(), nullable=True),

@@ -1,0 +1,308 @@
+"""What came in, what one person wants answered, and what was decided. Only this module writes these tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from core.domain.ids import CommunityId, InboxId, JobId, PersonId, RoomId, TurnId
+from core.domain.messages import FRAGMENT_COUNT, FRAGMENT_LIMIT, InboundMessage
+from core.domain.speech import SilenceReason
+from core.store.archive import clean
+from core.store.engine import Row, Tx
+
+_ADD = """
+insert into voidbot.inbox (front_end, event_ref, community_id, room_id, person_id, message_ref, kind, revision, text,
+                           reply_to, payload, sent_at, received_at, trace)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) on conflict do nothing returning id"""
+
+
+async def add(
+    tx: Tx,
+    message: InboundMessage,
+    *,
+    community_id: CommunityId,
+    room_id: RoomId,
+    person_id: PersonId,
+    keep_text: bool,
+    trace: str,
+) -> InboxId | None:
+    """Take one event in; None if it was taken in before, whatever road it came by."""
+    payload = {"admin": message.admin, "operator": message.operator, "album": message.album_id}
+    found = await tx.fetchval(
+        _ADD,
+        message.front_end,
+        message.event_id,
+        community_id,
+        room_id,
+        person_id,
+        message.message_id,
+        message.kind,
+        message.revision,
+        clean(message.text) if keep_text else "",
+        message.reply_to,
+        payload,
+        message.sent_at,
+        message.received_at,
+        trace,
+    )
+    return None if found is None else InboxId(found)
+
+
+_JOIN = """
+update voidbot.turns set count = count + 1,
+       closes_at = least(voidbot.now() + $4, opened_at + $5),
+       restarted = restarted or state = 'running', version = version + 1
+where id = (select id from voidbot.turns
+            where room_id = $1 and person_id = $2 and front_end = $3 and count < $6
+              and (state = 'open' and voidbot.now() < closes_at and voidbot.now() < opened_at + $5
+                   or state = 'running' and not restarted and not shown)
+            order by id desc limit 1 for update)
+returning id"""
+
+
+async def join_turn(tx: Tx, room_id: RoomId, person_id: PersonId, front_end: str, window: timedelta) -> TurnId | None:
+    """Add a fragment to the person's open turn, or to one that runs and has shown nothing, which restarts it once."""
+    found = await tx.fetchval(_JOIN, room_id, person_id, front_end, window, FRAGMENT_LIMIT, FRAGMENT_COUNT)
+    return None if found is None else TurnId(found)
+
+
+_OPEN = """
+insert into voidbot.turns (key, community_id, room_id, person_id, front_end, reply_to, private, closes_at, trace)
+values ($1, $2, $3, $4, $5, $6, $7, voidbot.now() + $8, $9) returning id"""
+
+
+async def open_turn(
+    tx: Tx,
+    message: InboundMessage,
+    *,
+    community_id: CommunityId,
+    room_id: RoomId,
+    person_id: PersonId,
+    private: bool,
+    window: timedelta,
+    trace: str,
+) -> TurnId:
+    """Open a turn whose reply target is this message; the target never changes afterwards."""
+    return TurnId(
+        await tx.fetchval(
+            _OPEN,
+            f"{room_id}:{person_id}:{message.event_id}",
+            community_id,
+            room_id,
+            person_id,
+            message.front_end,
+            message.message_id,
+            private,
+            window,
+            trace,
+        )
+    )
+
+
+async def attach(tx: Tx, inbox_id: InboxId, turn_id: TurnId) -> None:
+    """Make the event part of the turn."""
+    await tx.execute("update voidbot.inbox set turn_id = $2 where id = $1", inbox_id, turn_id)
+
+
+async def set_job(tx: Tx, turn_id: TurnId, job_id: JobId) -> None:
+    """Note which job answers the turn."""
+    await tx.execute("update voidbot.turns set job_id = $2 where id = $1", turn_id, job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """A turn with the texts that belong to it now."""
+
+    id: TurnId
+    community_id: CommunityId
+    room_id: RoomId
+    person_id: PersonId
+    front_end: str
+    state: str
+    private: bool
+    reply_to: str
+    opened_at: datetime
+    wait: timedelta
+    version: int
+    rebuilt: bool
+    trace: str
+    job_id: JobId | None
+    messages: tuple[str, ...]
+    inbox_ids: tuple[InboxId, ...]
+    asked_reply_to: str | None
+    asked_at: datetime
+    admin: bool
+    operator: bool
+
+    @property
+    def text(self) -> str:
+        """What the person wrote, fragments joined by line breaks."""
+        return "\n".join(text for text in self.messages if text)
+
+
+_TURN = """
+select t.*, greatest(t.closes_at - voidbot.now(), interval '0') as wait,
+       i.texts, i.ids, i.first_reply_to, i.first_sent, i.payload
+from voidbot.turns t cross join lateral (
+    select array_agg(text order by id) as texts, array_agg(id order by id) as ids,
+           (array_agg(reply_to order by id))[1] as first_reply_to, min(sent_at) as first_sent,
+           (array_agg(payload order by id))[1] as payload
+    from voidbot.inbox where turn_id = t.id and kind in ('text', 'command') and not gone) i
+where t.id = $1 for update of t"""
+
+
+async def load_turn(tx: Tx, turn_id: TurnId) -> TurnRow:
+    """Return the turn, locked until the transaction ends."""
+    row = await tx.fetchrow(_TURN, turn_id)
+    if row is None:
+        raise LookupError(f"no turn {turn_id}")
+    return _turn_of(row)
+
+
+def _turn_of(row: Row) -> TurnRow:
+    payload = row["payload"] or {}
+    return TurnRow(
+        id=TurnId(row["id"]),
+        community_id=CommunityId(row["community_id"]),
+        room_id=RoomId(row["room_id"]),
+        person_id=PersonId(row["person_id"]),
+        front_end=row["front_end"],
+        state=row["state"],
+        private=row["private"],
+        reply_to=row["reply_to"],
+        opened_at=row["opened_at"],
+        wait=row["wait"],
+        version=row["version"],
+        rebuilt=row["rebuilt"],
+        trace=row["trace"],
+        job_id=None if row["job_id"] is None else JobId(row["job_id"]),
+        messages=tuple(row["texts"] or ()),
+        inbox_ids=tuple(InboxId(item) for item in row["ids"] or ()),
+        asked_reply_to=row["first_reply_to"],
+        asked_at=row["first_sent"] or row["opened_at"],
+        admin=bool(payload.get("admin")),
+        operator=bool(payload.get("operator")),
+    )
+
+
+async def start_turn(tx: Tx, turn_id: TurnId) -> None:
+    """Mark the turn as being worked on."""
+    await tx.execute("update voidbot.turns set state = 'running' where id = $1 and state = 'open'", turn_id)
+
+
+async def mark_shown(tx: Tx, turn_id: TurnId) -> None:
+    """Note that words of the answer may be seen: no restart from here on."""
+    await tx.execute("update voidbot.turns set shown = true where id = $1", turn_id)
+
+
+_BLANK = timedelta(hours=24)
+
+
+async def end_turn(
+    tx: Tx, turn_id: TurnId, reason: SilenceReason | None, *, expected_version: int | None = None
+) -> bool:
+    """Close the turn: answered, or silent for a reason. Its texts are blanked a day later.
+
+    Returns:
+        False if a fragment or an edit came since `expected_version` was read; nothing was changed then.
+    """
+    done = await tx.execute(
+        "update voidbot.turns set state = case when $2::text is null then 'answered' else 'silent' end, reason = $2,"
+        " closed_at = voidbot.now() where id = $1 and ($3::bigint is null or version = $3)"
+        " and state in ('open', 'running')",
+        turn_id,
+        reason,
+        expected_version,
+    )
+    await tx.execute(
+        "update voidbot.inbox set blank_after = voidbot.now() + $2 where turn_id = $1 and blank_after is null",
+        turn_id,
+        _BLANK,
+    )
+    return bool(done)
+
+
+async def reopen_turn(tx: Tx, turn_id: TurnId) -> bool:
+    """Open an answered turn once more because its answer may no longer be said; False the second time."""
+    return bool(
+        await tx.execute(
+            "update voidbot.turns set state = 'open', rebuilt = true, version = version + 1, closes_at = voidbot.now()"
+            " where id = $1 and not rebuilt",
+            turn_id,
+        )
+    )
+
+
+async def find_by_message(
+    tx: Tx, front_end: str, room_id: RoomId, message_ref: str
+) -> tuple[InboxId, TurnId | None] | None:
+    """Return the event that brought a message, with its turn."""
+    row = await tx.fetchrow(
+        "select id, turn_id from voidbot.inbox where front_end = $1 and room_id = $2 and message_ref = $3"
+        " and kind in ('text', 'command')",
+        front_end,
+        room_id,
+        message_ref,
+    )
+    if row is None:
+        return None
+    return InboxId(row["id"]), None if row["turn_id"] is None else TurnId(row["turn_id"])
+
+
+_REVISE = """
+update voidbot.turns set version = version + 1, restarted = restarted or state = 'running'
+where id = $1 and (state = 'open' or state = 'running' and not restarted and not shown) returning id"""
+
+
+async def revise(tx: Tx, inbox_id: InboxId, turn_id: TurnId | None, text: str) -> bool:
+    """Give an unanswered turn the newer text of one of its messages; False if it is too late for that."""
+    if turn_id is not None and await tx.fetchval(_REVISE, turn_id) is None:
+        return False
+    await tx.execute("update voidbot.inbox set text = $2, revision = revision + 1 where id = $1", inbox_id, clean(text))
+    return True
+
+
+async def withdraw(tx: Tx, inbox_id: InboxId) -> bool:
+    """Take a message out of its turn because it is gone; return whether the turn has others left."""
+    turn_id = await tx.fetchval(
+        "update voidbot.inbox set gone = true, text = '' where id = $1 returning turn_id", inbox_id
+    )
+    return bool(
+        await tx.fetchval("select exists (select 1 from voidbot.inbox where turn_id = $1 and not gone)", turn_id)
+    )
+
+
+async def add_decision(
+    tx: Tx,
+    inbox_id: InboxId,
+    *,
+    room_id: RoomId,
+    person_id: PersonId,
+    message_ref: str,
+    reason: SilenceReason | None,
+    settings_version: int,
+    gates: Mapping[str, object],
+) -> None:
+    """Write down whether an answer was promised and by which gate it was refused; holds no text."""
+    await tx.execute(
+        "insert into voidbot.decisions"
+        " (inbox_id, room_id, person_id, message_ref, outcome, reason, settings_version, gates)"
+        " values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        inbox_id,
+        room_id,
+        person_id,
+        message_ref,
+        "reply" if reason is None else "no_speech",
+        reason,
+        settings_version,
+        dict(gates),
+    )
+
+
+async def blank_old(tx: Tx, limit: int = 5000) -> int:
+    """Empty texts whose day after the answer is over; ids stay for deduplication."""
+    return await tx.execute(
+        "update voidbot.inbox set text = '', blank_after = null where id in (select id from voidbot.inbox"
+        " where blank_after < voidbot.now() order by blank_after limit $1)",
+        limit,
+    )
