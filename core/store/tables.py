@@ -210,13 +210,14 @@ _table(
 )  # fmt: skip
 _table(
     "purse_windows", Column("purse_id", BigInteger, ForeignKey("voidbot.purses.id", ondelete="CASCADE"), primary_key=True),
-    Column("starts_at", DateTime(timezone=True), primary_key=True), _int("held"), _int("spent"),
+    Column("subject", Text, primary_key=True), Column("starts_at", DateTime(timezone=True), primary_key=True), _int("held"), _int("spent"),
 )  # fmt: skip
 _table(
-    "reservations", _id(), Column("job_id", BigInteger, nullable=False), Column("attempt", Integer, nullable=False),
-    Column("purses", ARRAY(BigInteger), nullable=False), Column("windows", ARRAY(DateTime(timezone=True)), nullable=False),
-    Column("amounts", ARRAY(BigInteger), nullable=False), _text("state", "held"), _at("created_at"),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
+    "reservations", Column("id", BigInteger, primary_key=True, autoincrement=False), Column("job_id", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False), Column("purses", ARRAY(BigInteger), nullable=False), Column("subjects", ARRAY(Text), nullable=False),
+    Column("windows", ARRAY(DateTime(timezone=True)), nullable=False), Column("units", ARRAY(Text), nullable=False),
+    Column("amounts", ARRAY(BigInteger), nullable=False), Column("spent", ARRAY(BigInteger), nullable=False),
+    _text("state", "held"), _at("created_at"), Column("expires_at", DateTime(timezone=True), nullable=False),
     Index("reservations_held_idx", "expires_at", postgresql_where=text("state = 'held'")), Index(None, "job_id"),
 )  # fmt: skip
 _table(

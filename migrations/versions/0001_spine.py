@@ -69,12 +69,15 @@ def upgrade() -> None:
     info={'person': True}
     )
     op.create_table('reservations',
-    sa.Column('id', sa.BigInteger(), sa.Identity(always=True), nullable=False),
+    sa.Column('id', sa.BigInteger(), autoincrement=False, nullable=False),
     sa.Column('job_id', sa.BigInteger(), nullable=False),
     sa.Column('attempt', sa.Integer(), nullable=False),
     sa.Column('purses', postgresql.ARRAY(sa.BigInteger()), nullable=False),
+    sa.Column('subjects', postgresql.ARRAY(sa.Text()), nullable=False),
     sa.Column('windows', postgresql.ARRAY(sa.DateTime(timezone=True)), nullable=False),
+    sa.Column('units', postgresql.ARRAY(sa.Text()), nullable=False),
     sa.Column('amounts', postgresql.ARRAY(sa.BigInteger()), nullable=False),
+    sa.Column('spent', postgresql.ARRAY(sa.BigInteger()), nullable=False),
     sa.Column('state', sa.Text(), server_default=sa.text("'held'"), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), server_default=sa.text('voidbot.now()'), nullable=False),
     sa.Column('expires_at', sa.DateTime(timezone=True), nullable=False),
@@ -138,11 +141,12 @@ def upgrade() -> None:
     op.create_index('person_names_open_key', 'person_names', ['person_id', 'kind'], unique=True, schema='voidbot', postgresql_where=sa.text('valid_to is null'))
     op.create_table('purse_windows',
     sa.Column('purse_id', sa.BigInteger(), nullable=False),
+    sa.Column('subject', sa.Text(), nullable=False),
     sa.Column('starts_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('held', sa.BigInteger(), server_default=sa.text('0'), nullable=False),
     sa.Column('spent', sa.BigInteger(), server_default=sa.text('0'), nullable=False),
     sa.ForeignKeyConstraint(['purse_id'], ['voidbot.purses.id'], name=op.f('purse_windows_purse_id_fkey'), ondelete='CASCADE'),
-    sa.PrimaryKeyConstraint('purse_id', 'starts_at', name=op.f('purse_windows_pkey')),
+    sa.PrimaryKeyConstraint('purse_id', 'subject', 'starts_at', name=op.f('purse_windows_pkey')),
     schema='voidbot',
     info={'person': False}
     )
