@@ -1,7 +1,7 @@
 """What is sent to a model and what comes back, and what a prompt is made from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Literal, NewType
@@ -341,7 +341,13 @@ class PromptPolicy:
     @property
     def hard_cap(self) -> int:
         """The tokens to reserve before the prompt exists: no prompt under this policy can cost more."""
-        return self.hard_cap_tokens or BYTES_PER_TOKEN * self.input_tokens + self.max_output_tokens
+        if self.hard_cap_tokens is not None:
+            return self.hard_cap_tokens
+        return BYTES_PER_TOKEN * self.input_tokens + self.max_output_tokens
+
+    def shrunk(self, share: float) -> "PromptPolicy":
+        """Return the policy for another try with `share` of the input window, after a refusal for length."""
+        return replace(self, window_tokens=self.max_output_tokens + int(self.input_tokens * share))
 
 
 @dataclass(frozen=True, slots=True)

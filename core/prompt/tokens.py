@@ -4,14 +4,20 @@ Tokenizer files cannot be fetched on a machine without a network, so the estimat
 characters. The bound does not guess: a byte-level token covers at least one byte of UTF-8.
 """
 
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from core.domain.prompt import JsonSchema, ModelRequest, ToolSpec
+
 SAFETY = 1.25
 """What the sum of estimates is multiplied by before it is compared with a window."""
+MESSAGE_BYTES = 16
+TOOL_BYTES = 64
+"""What a provider's own wrapping of a message or a tool may add to the hard bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +112,34 @@ class Meter:
         first = max(0, len(text) - int(max(budget, 0) * self.bytes_per_token))
         starts = range(first, len(text))
         return text[first + bisect_left(starts, -budget, key=lambda start: -self.cost(text[start:])) :]
+
+
+def canonical_json(value: object) -> str:
+    """Return JSON with sorted keys and no blanks: the same value gives the same text everywhere."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def tools_json(tools: tuple[ToolSpec, ...]) -> str:
+    """Return what a provider would send for `tools`; empty text for none."""
+    return canonical_json([[tool.name, tool.description, tool.parameters] for tool in tools]) if tools else ""
+
+
+def schema_json(schema: JsonSchema | None) -> str:
+    """Return what a provider would send for `schema`; empty text for none."""
+    return "" if schema is None else canonical_json(schema)
+
+
+def wrapping_bytes(tools: tuple[ToolSpec, ...], schema: JsonSchema | None, messages: int) -> int:
+    """Return the bytes of a request's bound that are not its texts."""
+    sent = utf8_length(tools_json(tools)) + utf8_length(schema_json(schema))
+    return sent + TOOL_BYTES * len(tools) + MESSAGE_BYTES * messages
+
+
+def hard_bound(request: ModelRequest, factor: float = 1.0) -> int:
+    """Return the tokens that `request` can cost at most, the largest output included.
+
+    `factor` is the model's `bound_factor`, for families whose tokens may cover less than a byte.
+    """
+    texts = [request.system, *(message.text for message in request.messages)]
+    size = sum(map(utf8_length, texts)) + wrapping_bytes(request.tools, request.output_schema, len(texts))
+    return ceil(size * factor) + request.max_output_tokens
