@@ -1,52 +1,63 @@
 """The list of models in a TOML file: what each entry may say, and what is refused."""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from core.domain.errors import Misconfigured
 from core.domain.prompt import Tier
 from core.prompt.tokens import FAMILIES
+from core.providers.model_settings import ModelSettings, ProviderKind
 
-Provider = Literal["openai", "anthropic"]
+ALL_TIERS = (Tier.DEEP, Tier.FAST, Tier.CHEAP)
+_PRICES = {
+    "price_in": "input_usd",
+    "price_out": "output_usd",
+    "price_cached": "cached_usd",
+    "price_cache_write": "cache_write_usd",
+}
 
 
 class ModelEntry(BaseModel):
-    """One `[[models]]` entry. Prices are dollars for a million tokens; None: the model is not priced."""
+    """One `[[models]]` entry; what is left out has the default of `ModelSettings`.
+
+    Prices are dollars for a million tokens; without them the model is not counted in dollars.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    name: str = Field(min_length=1)
-    kind: Provider
-    base_url: str | None = Field(None, pattern=r"^https?://[^\s/@]+(/\S*)?$")
+    name: str
+    kind: ProviderKind
+    base_url: str | None = None
     api_key_env: str | None = Field(None, pattern=r"^[A-Z][A-Z0-9_]*$")
-    window_tokens: int = Field(16384, ge=2048)
-    max_output_tokens: int = Field(1024, ge=64)
-    price_in: float | None = Field(None, ge=0)
-    price_out: float | None = Field(None, ge=0)
-    price_cached: float | None = Field(None, ge=0)
-    tiers: tuple[Tier, ...] = Field((Tier.DEEP, Tier.FAST, Tier.CHEAP), min_length=1)
-    structured: bool = False
-    vision: bool = False
-    family: str = "default"
+    tiers: tuple[Tier, ...] = Field(ALL_TIERS, min_length=1)
+    window_tokens: int | None = Field(None, ge=2048)
+    max_output_tokens: int | None = Field(None, ge=64)
+    price_in: Decimal | None = None
+    price_out: Decimal | None = None
+    price_cached: Decimal | None = None
+    price_cache_write: Decimal | None = None
+    structured: bool | None = None
+    vision: bool | None = None
+    family: str | None = None
+    bound_factor: float | None = None
+    patience: float | None = None
+    temperature: float | None = None
+    long_limit_name: bool | None = None
 
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if self.max_output_tokens * 2 > self.window_tokens:
-            raise ValueError("max_output_tokens must be at most half of window_tokens")
-        if (self.price_in is None) != (self.price_out is None):
-            raise ValueError("price_in and price_out: set both or none")
-        if self.price_cached is not None and self.price_in is None:
-            raise ValueError("price_cached needs price_in and price_out")
-        if self.family not in FAMILIES:
-            raise ValueError(f"family must be one of: {', '.join(FAMILIES)}")
-        if len(set(self.tiers)) < len(self.tiers):
-            raise ValueError("tiers must differ")
-        return self
+    def settings(self, api_key: SecretStr | None) -> ModelSettings:
+        """Return what the provider is built from.
+
+        Raises:
+            ValidationError: The entry contradicts itself.
+        """
+        said = self.model_dump(exclude_none=True, exclude={"api_key_env", "tiers"})
+        prices = {inner: said.pop(name) for name, inner in _PRICES.items() if name in said}
+        return ModelSettings.model_validate({**said, "api_key": api_key, "prices": prices or None})
 
 
 class _File(BaseModel):
@@ -57,10 +68,10 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An entry with its key; None: the server wants none."""
+    """A model and the tiers it serves."""
 
-    entry: ModelEntry
-    api_key: SecretStr | None = None
+    settings: ModelSettings
+    tiers: tuple[Tier, ...] = ALL_TIERS
 
 
 def read_models(path: Path, secret: Callable[[str], SecretStr | None]) -> tuple[Model, ...]:
@@ -80,32 +91,52 @@ def read_models(path: Path, secret: Callable[[str], SecretStr | None]) -> tuple[
     except tomllib.TOMLDecodeError as exc:
         raise Misconfigured(f"VOIDBOT_MODELS: {path} is no TOML: {exc}") from exc
     except ValidationError as exc:
-        raise Misconfigured("\n".join(_lines(exc))) from None
+        raise Misconfigured("\n".join(_lines("VOIDBOT_MODELS", exc))) from None
     lines: list[str] = []
     models: list[Model] = []
     for place, entry in enumerate(listed.models, start=1):
-        key = secret(entry.api_key_env) if entry.api_key_env else None
-        if entry.api_key_env and key is None:
-            lines.append(f"VOIDBOT_MODELS: model {place}: set the variable {entry.api_key_env}, its key")
-        if any(entry.name == other.entry.name for other in models):
-            lines.append(f"VOIDBOT_MODELS: model {place}: another one has its name; names must differ")
-        models.append(Model(entry, key))
+        where = f"VOIDBOT_MODELS: model {place}"
+        if entry.api_key_env and secret(entry.api_key_env) is None:
+            lines.append(f"{where}: set the variable {entry.api_key_env}, its key")
+            continue
+        if any(entry.name == other.settings.name for other in models):
+            lines.append(f"{where}: another one has its name; names must differ")
+        try:
+            models.append(build_model(where, entry, secret(entry.api_key_env) if entry.api_key_env else None))
+        except Misconfigured as exc:
+            lines.append(exc.message)
     if lines:
         raise Misconfigured("\n".join(lines))
     return tuple(models)
 
 
-def _lines(failure: ValidationError) -> list[str]:
+def build_model(where: str, entry: ModelEntry, api_key: SecretStr | None) -> Model:
+    """Return an entry as a model.
+
+    Raises:
+        Misconfigured: It contradicts itself; each line starts with `where`.
+    """
+    if entry.family is not None and entry.family not in FAMILIES:
+        raise Misconfigured(f"{where}: family: must be one of {', '.join(FAMILIES)}")
+    try:
+        return Model(entry.settings(api_key), entry.tiers)
+    except ValidationError as exc:
+        raise Misconfigured("\n".join(_lines(where, exc))) from None
+
+
+def _lines(where: str, failure: ValidationError) -> list[str]:
+    """Return one line for each wrong value, in the words of the file."""
+    told: Mapping[str, str] = {inner: name for name, inner in _PRICES.items()}
     lines = []
     for error in failure.errors(include_url=False, include_input=False, include_context=False):
         wrong = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        where = ["VOIDBOT_MODELS"]
+        place = [where]
         for part in error["loc"]:
-            if isinstance(part, int) and where[-1] == "models":
-                where[-1] = f"model {part + 1}"
-            else:
-                where.append(str(part))
-        if where[-1] == "api_key":
+            if isinstance(part, int) and place[-1] == "models":
+                place[-1] = f"model {part + 1}"
+            elif part != "prices":
+                place.append(told.get(str(part), str(part)))
+        if place[-1] == "api_key":
             wrong = "keys are not kept in this file; name the variable that holds it in api_key_env"
-        lines.append(": ".join([*where, wrong]))
+        lines.append(": ".join([*place, wrong]))
     return lines

@@ -8,6 +8,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,14 +26,16 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, DotEnvSettingsSource
 
-from bot.model_list import Model, ModelEntry, Provider, read_models
+from bot.model_list import Model, ModelEntry, build_model, read_models
 from core.domain.errors import Misconfigured
+from core.providers.model_settings import ProviderKind
 
 PROJECT = Path(__file__).resolve().parents[1]
 """The folder that holds the project: `.env` is read there, and relative paths start there."""
 OWN = "VOIDBOT_"
 # The test suite's switches share our prefix and are inherited by the processes that it starts.
 SUITE = "VOIDBOT_TEST_"
+OPENAI = "https://api.openai.com/v1"
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -165,15 +168,15 @@ class Settings(BaseModel):
         description="name of one model at OPENAI_BASE_URL or ANTHROPIC_API_KEY's provider",
     )
     model_window: int = Field(
-        16384,
+        11000,
         ge=2048,
         alias="VOIDBOT_MODEL_WINDOW",
         description="tokens that VOIDBOT_MODEL reads and writes in one call, at least 2048",
     )
-    model_price_in: float | None = Field(
+    model_price_in: Decimal | None = Field(
         None, ge=0, alias="VOIDBOT_MODEL_PRICE_IN", description="dollars for a million tokens it reads"
     )
-    model_price_out: float | None = Field(
+    model_price_out: Decimal | None = Field(
         None, ge=0, alias="VOIDBOT_MODEL_PRICE_OUT", description="dollars for a million tokens it writes"
     )
     openai_base_url: Annotated[str, AfterValidator(_base_url)] | None = Field(
@@ -225,7 +228,7 @@ class Settings(BaseModel):
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, so that logs can hide them."""
         own = (self.database_url, self.openai_api_key, self.anthropic_api_key)
-        keys = (model.api_key for model in self.models)
+        keys = (model.settings.api_key for model in self.models)
         return tuple({secret.get_secret_value() for secret in (*own, *keys) if secret is not None})
 
     def notes(self) -> tuple[str, ...]:
@@ -234,10 +237,10 @@ class Settings(BaseModel):
         if not self.models and (self.openai_api_key or self.anthropic_api_key or self.openai_base_url):
             lines.append("a model's provider is set but no model; answers are quotes until VOIDBOT_MODEL is set")
         lines += [
-            f"{model.entry.name}: has no price, so VOIDBOT_USD_PER_DAY does not count it; "
+            f"{model.settings.name}: has no price, so VOIDBOT_USD_PER_DAY does not count it; "
             "set its prices if it is paid for"
             for model in self.models
-            if model.entry.price_in is None and model.api_key is not None
+            if model.settings.prices is None and model.settings.api_key is not None
         ]
         return tuple(lines)
 
@@ -351,31 +354,33 @@ def _models(settings: Settings, environment: Environment) -> tuple[Model, ...]:
     if settings.model is None:
         return ()
     kind, name = _provider(settings, settings.model)
+    openai = kind is ProviderKind.OPENAI
     entry = ModelEntry(
         name=name,
         kind=kind,
-        base_url=settings.openai_base_url if kind == "openai" else None,
+        base_url=(settings.openai_base_url or OPENAI) if openai else None,
         window_tokens=settings.model_window,
         price_in=settings.model_price_in,
         price_out=settings.model_price_out,
     )
-    return (Model(entry, settings.openai_api_key if kind == "openai" else settings.anthropic_api_key),)
+    key = settings.openai_api_key if openai else settings.anthropic_api_key
+    return (build_model("VOIDBOT_MODEL", entry, key),)
 
 
-def _provider(settings: Settings, named: str) -> tuple[Provider, str]:
-    openai = settings.openai_base_url is not None or settings.openai_api_key is not None
-    anthropic = settings.anthropic_api_key is not None
+def _provider(settings: Settings, named: str) -> tuple[ProviderKind, str]:
+    """Return where the one model is and its name there; a prefix decides between two providers."""
+    ready = {
+        ProviderKind.OPENAI: bool(settings.openai_base_url or settings.openai_api_key),
+        ProviderKind.ANTHROPIC: settings.anthropic_api_key is not None,
+    }
+    chosen = [kind for kind, is_set in ready.items() if is_set]
     prefix, _, rest = named.partition(":")
-    if prefix == "openai" and rest and openai:
-        return "openai", rest
-    if prefix == "anthropic" and rest and anthropic:
-        return "anthropic", rest
-    if openai and anthropic:
-        raise Misconfigured(
-            "VOIDBOT_MODEL: two providers are set; write openai:NAME or anthropic:NAME, or list both in VOIDBOT_MODELS"
-        )
-    if not openai and not anthropic:
-        raise Misconfigured(
-            "VOIDBOT_MODEL: no provider is set for it; set OPENAI_BASE_URL, OPENAI_API_KEY or ANTHROPIC_API_KEY"
-        )
-    return ("openai" if openai else "anthropic"), named
+    if rest and prefix in chosen:
+        return ProviderKind(prefix), rest
+    if len(chosen) == 1:
+        return chosen[0], named
+    if chosen:
+        wrong = "two providers are set; write openai:NAME or anthropic:NAME, or list both in VOIDBOT_MODELS"
+    else:
+        wrong = "no provider is set for it; set OPENAI_BASE_URL, OPENAI_API_KEY or ANTHROPIC_API_KEY"
+    raise Misconfigured(f"VOIDBOT_MODEL: {wrong}")

@@ -1,14 +1,17 @@
 """Settings: defaults, refusals with what to set, secrets that stay hidden, and the documented example."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from bot.model_list import ModelEntry
 from bot.settings import PROJECT, Environment, Settings, SettingsError, variable_names
 from core.domain.prompt import Tier
+from core.providers.model_settings import ModelSettings, Prices
 
 LISTED = """
 [[models]]
@@ -167,9 +170,10 @@ def test_settings_do_not_change() -> None:
 def test_listed_models_keep_their_order_and_get_their_keys(tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text(LISTED)
     small, large = load(tmp_path, VOIDBOT_MODELS="models.toml", LARGE_KEY="k").models
-    assert (small.entry.name, small.entry.tiers, small.api_key) == ("small", (Tier.FAST,), None)
-    assert large.api_key is not None and large.api_key.get_secret_value() == "k"
-    assert (large.entry.price_in, large.entry.price_cached) == (3, None)
+    assert (small.settings.name, small.tiers, small.settings.api_key) == ("small", (Tier.FAST,), None)
+    assert large.settings.api_key is not None and large.settings.api_key.get_secret_value() == "k"
+    assert large.settings.prices == Prices(input_usd=Decimal(3), output_usd=Decimal(15))
+    assert small.settings.window_tokens == ModelSettings.model_fields["window_tokens"].default
 
 
 @pytest.mark.parametrize(
@@ -180,16 +184,19 @@ def test_listed_models_keep_their_order_and_get_their_keys(tmp_path: Path) -> No
         (LISTED + 'api_key = "swordfish"\n', "api_key_env"),
         (LISTED + "tires = 4\n", "model 2: tires"),
         (LISTED.replace('"fast"', '"slow"'), "model 1: tiers"),
-        (LISTED.replace("price_out = 15", ""), "set both or none"),
-        (LISTED + "max_output_tokens = 9000\n", "at most half"),
-        (LISTED + 'family = "ancient"\n', "one of: default"),
+        (LISTED.replace("price_out = 15", ""), "model 2: price_out"),
+        (LISTED + "max_output_tokens = 90000\n", "must leave room"),
+        (LISTED + 'family = "ancient"\n', "one of default"),
+        (LISTED.replace("http://", "http://me:swordfish@"), "must not carry a password"),
+        (LISTED.replace('api_key_env = "LARGE_KEY"', ""), "model 2: api_key is needed"),
         ("models = []", "models"),
         ("models = ", "is no TOML"),
     ],
 )
 def test_a_wrong_list_is_refused_with_the_place(tmp_path: Path, text: str, part: str) -> None:
     (tmp_path / "models.toml").write_text(text)
-    lines = refused(tmp_path, VOIDBOT_MODELS="models.toml")
+    keys = {} if "LARGE_KEY" in part else {"LARGE_KEY": "k"}
+    lines = refused(tmp_path, VOIDBOT_MODELS="models.toml", **keys)
     assert all(line.startswith("VOIDBOT_MODELS: ") for line in lines)
     assert part in "\n".join(lines) and "swordfish" not in "\n".join(lines)
 
@@ -201,19 +208,20 @@ def test_a_missing_list_is_refused(tmp_path: Path) -> None:
 def test_one_model_needs_no_list() -> None:
     settings = load(OPENAI_BASE_URL="http://127.0.0.1:9/v1", VOIDBOT_MODEL="llama3.2:3b")
     (model,) = settings.models
-    assert (model.entry.kind, model.entry.name, model.api_key) == ("openai", "llama3.2:3b", None)
+    assert (model.settings.kind, model.settings.name) == ("openai", "llama3.2:3b")
+    assert (model.settings.api_key, len(model.tiers)) == (None, 3)
     assert settings.notes() == ()
 
 
 def test_anthropic_needs_only_its_key() -> None:
     (model,) = load(ANTHROPIC_API_KEY="k", VOIDBOT_MODEL="claude").models
-    assert (model.entry.kind, model.entry.base_url) == ("anthropic", None)
+    assert (model.settings.kind, model.settings.base_url) == ("anthropic", None)
 
 
 def test_with_two_providers_the_name_says_which() -> None:
     keys = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
     (model,) = load(**keys, VOIDBOT_MODEL="anthropic:claude").models
-    assert (model.entry.kind, model.entry.name) == ("anthropic", "claude")
+    assert (model.settings.kind, model.settings.name) == ("anthropic", "claude")
     assert "two providers" in refused(**keys, VOIDBOT_MODEL="claude")[0]
 
 
@@ -293,6 +301,6 @@ def test_every_setting_says_what_to_set() -> None:
 
 def test_the_example_list_of_models_is_a_valid_one() -> None:
     settings = load(VOIDBOT_MODELS=str(PROJECT / "models.example.toml"), ANTHROPIC_API_KEY="k")
-    assert [model.entry.kind for model in settings.models] == ["openai", "anthropic"]
+    assert [model.settings.kind for model in settings.models] == ["openai", "anthropic"]
     shown = (PROJECT / "models.example.toml").read_text()
-    assert all(name in shown for name in type(settings.models[0].entry).model_fields)
+    assert all(name in shown for name in ModelEntry.model_fields)
