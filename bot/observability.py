@@ -114,7 +114,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One series family. Names get the prefix `voidbot_`, counters the suffix `_total`."""
+    """One series family; it is shown with the prefix `voidbot_`."""
 
     name: str
     form: Form
@@ -123,18 +123,18 @@ class Metric:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("intake", Form.COUNTER, "events taken in", ("platform", "kind", "result")),
-    Metric("ignored", Form.COUNTER, "events that were not for us", ("reason",)),
-    Metric("decisions", Form.COUNTER, "whether an answer will come", ("outcome", "reason")),
-    Metric("duplicates", Form.COUNTER, "events that were known already"),
-    Metric("model_calls", Form.COUNTER, "calls to models", ("model", "purpose", "result")),
-    Metric("model_tokens", Form.COUNTER, "tokens sent and received", ("model", "purpose", "direction")),
-    Metric("model_cost_usd", Form.COUNTER, "dollars spent on models"),
+    Metric("intake_total", Form.COUNTER, "events taken in", ("platform", "kind", "result")),
+    Metric("ignored_total", Form.COUNTER, "events that were not for us", ("reason",)),
+    Metric("decisions_total", Form.COUNTER, "whether an answer will come", ("outcome", "reason")),
+    Metric("duplicates_total", Form.COUNTER, "events that were known already"),
+    Metric("model_calls_total", Form.COUNTER, "calls to models", ("model", "purpose", "result")),
+    Metric("model_tokens_total", Form.COUNTER, "tokens sent and received", ("model", "purpose", "direction")),
+    Metric("model_cost_usd_total", Form.COUNTER, "dollars spent on models"),
     Metric("estimate_error_ratio", Form.RATIO, "estimated tokens by real ones"),
-    Metric("guards", Form.COUNTER, "answers that a guard changed or refused", ("guard",)),
-    Metric("outbox", Form.COUNTER, "parts of answers by what became of them", ("platform", "state")),
-    Metric("ratelimit", Form.COUNTER, "times a platform asked us to pause", ("platform",)),
-    Metric("audience_violations", Form.COUNTER, "texts stopped at the door because a reader may not read them"),
+    Metric("guards_total", Form.COUNTER, "answers that a guard changed or refused", ("guard",)),
+    Metric("outbox_total", Form.COUNTER, "parts of answers by what became of them", ("platform", "state")),
+    Metric("ratelimit_total", Form.COUNTER, "times a platform asked us to pause", ("platform",)),
+    Metric("audience_violations_total", Form.COUNTER, "texts stopped at the door because a reader may not read them"),
     Metric("turn_overhead_seconds", Form.TIMES, "time of an answer outside the model"),
     Metric("model_seconds", Form.TIMES, "time of a model call", ("model",)),
     Metric("send_seconds", Form.TIMES, "time of sending one part", ("platform",)),
@@ -145,11 +145,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("job_seconds", Form.TIMES, "time a job ran", ("kind", "outcome")),
     Metric("queue_depth", Form.GAUGE, "jobs", ("pool", "state")),
     Metric("queue_oldest_seconds", Form.GAUGE, "age of the oldest ready job", ("pool",)),
-    Metric("job_late", Form.COUNTER, "jobs that ended after their claim was lost"),
-    Metric("lease_lost", Form.COUNTER, "times a worker lost all its claims"),
-    Metric("reconcile_found", Form.COUNTER, "jobs that had lost their lane: a bug"),
+    Metric("job_late_total", Form.COUNTER, "jobs that ended after their claim was lost", ("kind",)),
+    Metric("lease_lost_total", Form.COUNTER, "times a worker lost all its claims"),
+    Metric("reconcile_found_total", Form.COUNTER, "jobs that had lost their lane: a bug"),
     Metric("cycle_seconds", Form.TIMES, "time of one claim and settlement"),
-    Metric("dead", Form.COUNTER, "jobs given up", ("kind",)),
+    Metric("dead_total", Form.COUNTER, "jobs given up", ("kind",)),
     Metric("done_rest_rows", Form.GAUGE, "finished jobs outside the daily partitions"),
     Metric("lane_dead_tuples", Form.GAUGE, "dead rows of the queue's hot table"),
     Metric("oldest_snapshot_seconds", Form.GAUGE, "age of the oldest open transaction"),
@@ -171,7 +171,7 @@ class Metrics:
         memory = Gauge("voidbot_memory_bytes", "memory this process holds", registry=self.registry)
         memory.set_function(memory_bytes)
 
-    def observe(self, name: str, value: float = 1, **labels: str) -> None:
+    def observe(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Count, keep or time `value` under a name of `METRICS`.
 
         A name or a label that is not declared is logged and dropped: figures never stop the work.

@@ -170,9 +170,9 @@ def sample(metrics: Metrics, name: str, **labels: str) -> float | None:
 def test_counters_add_gauges_keep_and_times_are_counted() -> None:
     metrics = Metrics()
     for value in (1, 2):
-        metrics.observe("dead", value, kind="reply")
-        metrics.observe("outbox_unknown", value)
-        metrics.observe("model_seconds", value, model="m")
+        metrics.observe("dead_total", value, {"kind": "reply"})
+        metrics.observe("outbox_unknown", value, {})
+        metrics.observe("model_seconds", value, {"model": "m"})
     assert sample(metrics, "voidbot_dead_total", kind="reply") == 3
     assert sample(metrics, "voidbot_outbox_unknown") == 2
     assert sample(metrics, "voidbot_model_seconds_count", model="m") == 2
@@ -180,7 +180,7 @@ def test_counters_add_gauges_keep_and_times_are_counted() -> None:
 
 def test_processes_in_one_program_share_no_figures() -> None:
     first, second = Metrics(), Metrics()
-    first.observe("duplicates")
+    first.observe("duplicates_total", 1, {})
     assert sample(second, "voidbot_duplicates_total") == 0
 
 
@@ -188,16 +188,16 @@ def test_processes_in_one_program_share_no_figures() -> None:
 def test_every_declared_metric_can_be_observed_and_shown(metric: Metric) -> None:
     metrics = Metrics()
     labels = dict.fromkeys(metric.labels, "x")
-    metrics.observe(metric.name, 1, **labels)
-    ending = {Form.COUNTER: "_total", Form.GAUGE: "", Form.TIMES: "_count", Form.RATIO: "_count"}[metric.form]
+    metrics.observe(metric.name, 1, labels)
+    ending = {Form.COUNTER: "", Form.GAUGE: "", Form.TIMES: "_count", Form.RATIO: "_count"}[metric.form]
     assert sample(metrics, f"voidbot_{metric.name}{ending}", **labels) == 1
     assert f"voidbot_{metric.name}".encode() in metrics.text()
 
 
 def test_an_undeclared_metric_or_label_is_logged_and_stops_nothing(lines: Lines) -> None:
     metrics = Metrics()
-    metrics.observe("invented")
-    metrics.observe("dead", flavour="sweet")
+    metrics.observe("invented", 1, {})
+    metrics.observe("dead_total", 1, {"flavour": "sweet"})
     assert [line["event"] for line in lines()] == ["metric.undeclared"] * 2
     assert sample(metrics, "voidbot_dead_total", flavour="sweet") is None
 
