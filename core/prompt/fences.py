@@ -17,7 +17,7 @@ from core.domain.prompt import Handle, MarkerInData, SourceId, SourceKind, Speak
 from core.domain.relative import relative
 
 NAME_GRAPHEMES = 32
-NAME_CHARS = 96
+NAME_CHARS = 64
 FLAGGED_CHARS = 200
 _MARKER_CHARS = 12
 

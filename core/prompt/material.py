@@ -88,7 +88,7 @@ def chat_parts(context: RequestContext, bench: Workbench, frames: Mapping[str, i
     read = (bench.item(bench.fence.header(), context.read, (), _OWN),) if context.read else ()
     turn = _line(context.turn, bench)
     return (
-        Part("topic", topic, tuple(range(len(topic))), frames["topic"], Cut.MIDDLE),
+        Part("topic", topic, tuple(range(len(topic))), frames["topic"], Cut.MIDDLE, floor=1),
         Part("self", own, _by_weight(context.self_view), frames["self"]),
         Part("memories", memories, _by_weight(context.memories), frames["memories"]),
         Part("person", facts, _newest_first(context.person), frames["person"]),

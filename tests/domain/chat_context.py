@@ -49,7 +49,7 @@ def talk(count: int, text: str = "so it goes") -> tuple[Line, ...]:
     )
 
 
-def context(text: str = "When do we meet?", **fields: object) -> RequestContext:
+def context(text: str = "When do we meet?", /, **fields: object) -> RequestContext:
     """A context with this question and these fields."""
     made = RequestContext(
         turn=line(900, text, minutes=0),
