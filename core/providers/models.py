@@ -29,8 +29,8 @@ ANTHROPIC_URL = "https://api.anthropic.com"
 # would cut at its own pair of tags. Nothing a model says contains these.
 NO_TAGS = ("\0no reasoning tag\0", "\0no reasoning tag end\0")
 
-TOO_LONG = ("exceed_context_size", "context size", "context length", "context window", "too many tokens")
-FILTERED = ("content_filter", "content_policy_violation", "responsible_ai")
+TOO_LONG = ("context size", "context length", "context window", "too many tokens")
+FILTERED = ("content filter", "content policy", "responsible ai")
 
 Estimate = Callable[[str], int]
 Guard = Callable[[], None]
@@ -187,8 +187,7 @@ class SdkModel:
         from pydantic_ai.direct import model_request
 
         self._guard()
-        heard = self._heard(request)
-        heard.unseen = request.max_output_tokens
+        heard = _Heard(CHARS_PER_TOKEN * request.max_output_tokens, unseen=request.max_output_tokens)
         with self._errors(request, heard):
             async with asyncio.timeout(self._limits.total_s):
                 answer = await model_request(self._sdk, instrument=False, **self._arguments(request))
@@ -201,7 +200,7 @@ class SdkModel:
         from pydantic_ai.direct import model_request_stream
 
         self._guard()
-        heard = self._heard(request)
+        heard = _Heard(CHARS_PER_TOKEN * request.max_output_tokens)
         begun = self._clock.monotonic()
         async with AsyncExitStack() as stack:
             with self._errors(request, heard):
@@ -220,9 +219,6 @@ class SdkModel:
                         event = await anext(events, None)
             finished = answer.get()
         yield Delta(completion=self._completion(request, heard, finished))
-
-    def _heard(self, request: ModelRequest) -> _Heard:
-        return _Heard(limit=CHARS_PER_TOKEN * request.max_output_tokens)
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request in the library's words."""
@@ -344,7 +340,7 @@ def _note(event: object, heard: _Heard) -> str:
 
 @contextmanager
 def sdk_errors(model: str) -> Iterator[None]:
-    """Turn errors of the library, its SDKs and our own limits into ours; what the provider said stays in the cause."""
+    """Turn errors of the library and our own limits into ours; what the provider said stays in the cause."""
     import httpx2
     from pydantic_ai import exceptions as sdk
 
@@ -372,7 +368,7 @@ def _ours(exc: Any, model: str) -> BotError:
     from pydantic_ai import exceptions as sdk
 
     status = getattr(exc, "status_code", None)
-    said = f"{exc.provider_error_code} {exc.provider_error_type} {exc.body}".lower()
+    said = f"{exc.provider_error_code} {exc.provider_error_type} {exc.body}".lower().replace("_", " ")
     match exc:
         case sdk.ModelAuthenticationError():
             return Misconfigured("model: key refused", model=model, status=status)
