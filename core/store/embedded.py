@@ -51,6 +51,7 @@ __all__ = ["EmbeddedPostgres", "EmbeddedSettings", "PgRefusal", "PgState", "Post
 EXTENSIONS = ("vector", "pg_trgm", "unaccent", "btree_gin")
 IDENTITY = "select current_setting('data_directory'), system_identifier from pg_control_system()"
 CHECK_EVERY_S = 1.0
+PROBE_EVERY = 5  # checks; while the server is not ready, each one
 ANSWER_WITHIN_S = 2.0
 STRIKES = 3
 # Long enough to replay a full WAL on a slow disk; a child that gives up ends by itself, much earlier.
@@ -86,7 +87,7 @@ class EmbeddedPostgres:
         self._owner_note = ""
         self._socket = Path()
         self._child: subprocess.Popen[bytes] | None = None
-        self._monitor: asyncpg.Connection | None = None
+        self._answered: tuple[str, int] | None = None
         self._changing = asyncio.Lock()
         self._leaving = asyncio.Event()
         self._setbacks: list[float] = []
@@ -152,12 +153,15 @@ class EmbeddedPostgres:
             async with self._changing:
                 if self._leaving.is_set():
                     return
+                rounds += 1
                 ended = self.owner and (self._child is None or self._child.poll() is not None)
-                self.state = PgState.DOWN if ended else await self._probe()
+                if ended:
+                    self.state = PgState.DOWN
+                elif self.state is not PgState.READY or rounds % PROBE_EVERY == 0:
+                    self.state = await self._probe()
                 if not self.owner:
                     await asyncio.to_thread(self._check_owner)
                     continue
-                rounds += 1
                 if rounds % 60 == 0:
                     await asyncio.to_thread(drop_old_logs, self.place)
                 strikes = strikes + 1 if self.state is PgState.DOWN else 0
@@ -274,11 +278,10 @@ class EmbeddedPostgres:
         if not self._lock.announced(self._owner_note):
             return False
         self._socket = noted_socket_folder(place)
-        if await self._probe() is not PgState.READY or self._monitor is None:
+        if await self._probe() is not PgState.READY:
             return False
-        row = await self._monitor.fetchrow(IDENTITY)
         here = (str(place.data), await asyncio.to_thread(system_identifier, place))
-        if row is None or (row[0], row[1]) != here:
+        if self._answered != here:
             wrong = f"the server at {self._socket} is not the one of {place.data}"
             raise PostgresRefused(PgRefusal.FOREIGN, wrong, "stop it, or set VOIDBOT_HOME to another folder")
         return True
@@ -335,9 +338,6 @@ class EmbeddedPostgres:
             )
 
     async def _end_child(self) -> None:
-        if self._monitor is not None:
-            self._monitor.terminate()
-            self._monitor = None
         child = self._child
         if child is None:
             return
@@ -353,12 +353,14 @@ class EmbeddedPostgres:
             self._child = None
 
     async def _probe(self) -> PgState:
-        """Return `ready` if `select 1` is answered, `starting` if it asks for patience, else `down`."""
+        """Return `ready` if a query is answered, `starting` if the server asks for patience, else `down`.
+
+        Always over a new connection: the old ones live on when the server itself hangs.
+        """
         try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                if self._monitor is None or self._monitor.is_closed():
-                    self._monitor = await asyncpg.connect(self._address("postgres", "postgres"))
-                await self._monitor.fetchval("select 1")
+            async with asyncio.timeout(ANSWER_WITHIN_S), self._administrator("postgres") as connection:
+                row = await connection.fetchrow(IDENTITY)
+                self._answered = None if row is None else (row[0], row[1])
                 return PgState.READY
         except asyncpg.CannotConnectNowError:
             return PgState.STARTING
@@ -367,9 +369,6 @@ class EmbeddedPostgres:
             remedy = "put back the secret that belongs to this data folder, or stop the other server"
             raise PostgresRefused(PgRefusal.FOREIGN, wrong, remedy) from exc
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            if self._monitor is not None:
-                self._monitor.terminate()
-                self._monitor = None
             return PgState.DOWN
 
     @asynccontextmanager

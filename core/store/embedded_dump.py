@@ -43,7 +43,9 @@ async def dump_before_migration(dsn: str, home: Path, revision: str, at: datetim
         await asyncio.to_thread(half_made.rename, folder / name)
     finally:
         await asyncio.to_thread(half_made.unlink, missing_ok=True)
-    for old in sorted(folder.glob("[0-9]*T[0-9]*Z-*.dump"))[:-BACKUPS]:
+    # The new one stays even if a clock that went back made it look the oldest.
+    others = [path for path in sorted(folder.glob("[0-9]*T[0-9]*Z-*.dump")) if path.name != name]
+    for old in others[: 1 - BACKUPS]:
         await asyncio.to_thread(old.unlink, missing_ok=True)
     return folder / name
 
@@ -66,7 +68,8 @@ async def _dump(binaries: Path, dsn: str, file: Path) -> None:
     place = parts.netloc.rpartition("@")[2]
     source = parts._replace(netloc=f"{parts.username}@{place}").geturl()
     for command in (
-        [str(binaries / "pg_dump"), "-Fc", "-f", str(file), "-d", source],
+        # Extensions belong to the administrator, who has made them in every database before a restore.
+        [str(binaries / "pg_dump"), "-Fc", "--exclude-extension=*", "-f", str(file), "-d", source],
         [str(binaries / "pg_restore"), "--list", str(file)],
     ):
         code, output = await run_to_end(command, environment, file.parent)

@@ -1,5 +1,6 @@
 """The embedded Postgres while all goes well: a closed place, one owner, attached ones, dumps."""
 
+import asyncio
 import os
 import signal
 import stat
@@ -163,15 +164,20 @@ async def test_a_killed_server_is_started_again_with_its_rows(shared: Shared) ->
 
 async def test_a_dump_can_be_read_back_and_only_five_are_kept(shared: Shared) -> None:
     home = shared.place_root.parent
-    await ask(shared.dsn, "create table dumped as select 'kept'::text as word")
     made = [await dump_before_migration(shared.dsn, home, f"r{n}", AT + timedelta(seconds=n)) for n in range(6)]
     assert sorted(path.name for path in (home / "backups").iterdir()) == sorted(path.name for path in made[1:])
     assert made[-1].name == "20300102T030410Z-r5.dump"
     assert (mode(made[-1].parent), mode(made[-1])) == (0o700, 0o600)
-    restored = subprocess.run(
-        [find_binaries(None) / "pg_restore", "-a", "-t", "dumped", "-f", "-", made[-1]], capture_output=True
-    )
-    assert b"kept" in restored.stdout
+
+
+async def test_voidbot_restores_its_dump_without_the_administrator(shared: Shared) -> None:
+    await ask(shared.dsn, "create table dumped as select 'kept'::text as word, '[1,2]'::vector as place")
+    dump = await dump_before_migration(shared.dsn, shared.place_root.parent, "restored", AT)
+    await ask(shared.dsn, "create database restored")
+    target = urlunsplit(urlsplit(shared.dsn)._replace(path="/restored"))
+    restore = [str(find_binaries(None) / "pg_restore"), "-e", "-d", target, str(dump)]
+    assert (await asyncio.to_thread(subprocess.run, restore)).returncode == 0
+    assert await ask(target, "select word from dumped") == "kept"
 
 
 async def test_a_dump_of_a_server_that_is_gone_stops_the_migration() -> None:
