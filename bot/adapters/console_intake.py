@@ -110,10 +110,11 @@ class Intake:
         known = self._sent.get(target)
         own = known is not None and known.speaker.ref == message.person_ref
         room = message.room if known is None else known.room
-        nobody = frozenset[Address]()
+        # Even what asks for nothing says that a direct room is one: it may be the first that is heard of it.
+        quiet = frozenset({Address.DM}) if room.chat_ref.startswith(DIRECT) else frozenset[Address]()
         match event:
             case Event.REACT:
-                return replace(message, kind=MessageKind.SERVICE, room=room, addressed_by=nobody)
+                return replace(message, kind=MessageKind.SERVICE, room=room, addressed_by=quiet)
             case Event.EDIT if known is None:
                 return FaultCode.UNKNOWN_MESSAGE
             case Event.EDIT if own:
@@ -128,7 +129,7 @@ class Intake:
                 )
             case Event.DELETE if own or message.admin:
                 gone = replace(message, kind=MessageKind.DELETE, room=room, message_id=target, text="")
-                return replace(gone, reply_to=None, addressed_by=nobody)
+                return replace(gone, reply_to=None, addressed_by=quiet)
             case _:
                 return FaultCode.NOT_YOURS
 

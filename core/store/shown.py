@@ -45,24 +45,24 @@ where m.seq > $1
 order by m.seq
 limit $2"""
 
-# Rows on their way are few and have an index of their own; a turn's key stands second in `dedupe`. What was lost
-# is looked for by exact keys, and only counts if nothing else answered the same message.
+# All that a turn gives carries its trace. Rows on their way are few and have an index of their own; the whole
+# outbox is searched only for a turn whose answer, found by its key, did not arrive.
 _ENDED = """
 select t.id, t.state, t.reason, (
-    select coalesce(o.reason, 'no_permission') from voidbot.outbox o
-    where o.dedupe in ('reply:' || t.id, 'command:' || t.id, 'notice:' || t.id)
-      and o.state in ('dropped', 'failed')
-      and not exists (select 1 from voidbot.console_messages m where m.room_id = t.room_id and m.reply_to = t.reply_to)
-    order by o.id desc limit 1
+    select case when o.state in ('dropped', 'failed') then coalesce(o.reason, 'no_permission') end
+    from voidbot.outbox o
+    where t.state = 'answered' and o.trace = t.trace and t.trace <> '' and not exists (
+        select 1 from voidbot.outbox sent
+        where sent.dedupe in ('reply:' || t.id, 'command:' || t.id) and sent.state in ('sent', 'unknown'))
+    order by o.state in ('sent', 'unknown') desc, o.id desc
+    limit 1
 ) as lost
 from voidbot.turns t
 where t.id = any ($1::bigint[]) and t.state in ('answered', 'silent', 'cancelled')
   and not exists (
     select 1 from voidbot.outbox o
     where o.state in ('ready', 'sending')
-      and (t.trace <> '' and o.trace = t.trace
-           or split_part(o.dedupe, ':', 1) in ('reply', 'command', 'notice')
-              and split_part(o.dedupe, ':', 2) = t.id::text))"""
+      and (o.trace = t.trace and t.trace <> '' or o.dedupe in ('reply:' || t.id, 'command:' || t.id)))"""
 
 
 class StoredShownMessages(ShownMessages):

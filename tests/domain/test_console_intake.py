@@ -156,6 +156,12 @@ def test_a_reaction_is_a_service_event_about_its_target(intake: Intake) -> None:
     assert message.addressed_by == frozenset()
 
 
+@pytest.mark.parametrize("kind", [Event.REACT, Event.DELETE])
+def test_every_event_in_a_direct_room_says_that_it_is_one(intake: Intake, kind: Event) -> None:
+    place = replace(LOCAL, room="dm:local")
+    assert inbound(intake, event(kind, "41", "👍"), place).addressed_by == {Address.DM}
+
+
 @pytest.mark.parametrize(
     ("entry", "code"),
     [

@@ -46,8 +46,9 @@ def part(text: str = "At nine.", nonce: str = "n1", *, room: RoomKey = WORKSHOP,
 async def add_turn(database: Database, state: str, reason: SilenceReason | None = None) -> int:
     async with database.transaction() as tx:
         turn: int = await tx.fetchval(
-            "insert into voidbot.turns (key, community_id, room_id, person_id, front_end, state, reason, reply_to)"
-            " values (gen_random_uuid()::text, 1, 1, 1, 'console', $1, $2, 'm1') returning id",
+            "insert into voidbot.turns"
+            " (key, community_id, room_id, person_id, front_end, state, reason, reply_to, trace)"
+            " select k, 1, 1, 1, 'console', $1, $2, 'm1', k from (select gen_random_uuid()::text as k) returning id",
             state,
             reason,
         )
@@ -55,18 +56,25 @@ async def add_turn(database: Database, state: str, reason: SilenceReason | None 
 
 
 async def add_outbox(
-    database: Database, dedupe: str, state: str, *, kind: str = "reply", reason: str | None = None, trace: str = ""
+    database: Database,
+    dedupe: str,
+    state: str,
+    *,
+    kind: str = "reply",
+    reason: str | None = None,
+    turn: int | None = None,
 ) -> int:
     async with database.transaction() as tx:
         outbox: int = await tx.fetchval(
             "insert into voidbot.outbox"
             " (front_end, community_id, room_id, kind, audience, dedupe, state, reason, trace)"
-            " values ('console', 1, 1, $1, '{1}', $2, $3, $4, $5) returning id",
+            " values ('console', 1, 1, $1, '{1}', $2, $3, $4,"
+            " coalesce((select trace from voidbot.turns where id = $5), '')) returning id",
             kind,
             dedupe,
             state,
             reason,
-            trace,
+            turn,
         )
     return outbox
 
@@ -199,51 +207,60 @@ async def test_a_silent_turn_is_over_with_its_reason(
     assert await shown.ended([turn]) == {turn: SilenceReason.QUIET_HOURS}
 
 
-@pytest.mark.parametrize("dedupe", ["reply:{0}", "reply:{0}:2", "command:{0}", "notice:{0}:limit"])
+@pytest.mark.parametrize("dedupe", ["reply:{0}", "command:{0}", "notice:4711:limit.cooldown"])
 @pytest.mark.parametrize(("state", "over"), [("ready", False), ("sending", False), ("sent", True), ("unknown", True)])
 async def test_an_answered_turn_is_over_once_all_it_gave_is_closed(
     shown: StoredShownMessages, database: Database, dedupe: str, state: str, over: bool
 ) -> None:
     turn = await add_turn(database, "answered")
-    await add_outbox(database, dedupe.format(turn), state)
+    await add_outbox(database, dedupe.format(turn), state, turn=turn)
     assert await shown.ended([turn]) == ({turn: None} if over else {})
 
 
-async def test_a_row_of_the_same_trace_belongs_to_the_turn(shown: StoredShownMessages, database: Database) -> None:
-    turn = await add_turn(database, "answered")
-    async with database.transaction() as tx:
-        await tx.execute("update voidbot.turns set trace = 't-1' where id = $1", turn)
-    await add_outbox(database, "limit:ann", "ready", trace="t-1")
+async def test_a_silent_turn_is_over_once_its_notice_is_closed(shown: StoredShownMessages, database: Database) -> None:
+    turn = await add_turn(database, "silent", SilenceReason.PROVIDER_DOWN)
+    notice = await add_outbox(database, "notice:4711:error", "ready", turn=turn)
     assert await shown.ended([turn]) == {}
+    async with database.transaction() as tx:
+        await tx.execute("update voidbot.outbox set state = 'sent' where id = $1", notice)
+    assert await shown.ended([turn]) == {turn: SilenceReason.PROVIDER_DOWN}
 
 
 async def test_the_row_of_another_turn_does_not_count(shown: StoredShownMessages, database: Database) -> None:
     turn = await add_turn(database, "answered")
-    await add_outbox(database, f"reply:{turn}2", "ready")
+    await add_outbox(database, f"reply:{turn}2", "ready", turn=await add_turn(database, "answered"))
     await add_outbox(database, f"speech:{turn}", "ready", kind="speech")
     assert await shown.ended([turn]) == {turn: None}
 
 
 @pytest.mark.parametrize(
-    ("state", "reason", "expected"),
+    ("key", "state", "reason", "expected"),
     [
-        ("dropped", "trigger_deleted", SilenceReason.TRIGGER_DELETED),
-        ("failed", "some_code_of_delivery", SilenceReason.NO_PERMISSION),
-        ("failed", None, SilenceReason.NO_PERMISSION),
+        ("reply:{0}:dropped:7", "dropped", "trigger_deleted", SilenceReason.TRIGGER_DELETED),
+        ("reply:{0}", "failed", "some_code_of_delivery", SilenceReason.NO_PERMISSION),
+        ("reply:{0}", "failed", None, SilenceReason.NO_PERMISSION),
     ],
 )
 async def test_an_answer_that_was_lost_on_its_way_says_why(
-    shown: StoredShownMessages, database: Database, state: str, reason: str | None, expected: SilenceReason
+    shown: StoredShownMessages,
+    database: Database,
+    key: str,
+    state: str,
+    reason: str | None,
+    expected: SilenceReason,
 ) -> None:
     turn = await add_turn(database, "answered")
-    await add_outbox(database, f"reply:{turn}", state, reason=reason)
+    await add_outbox(database, key.format(turn), state, reason=reason, turn=turn)
     assert await shown.ended([turn]) == {turn: expected}
 
 
-async def test_a_second_answer_makes_up_for_a_lost_one(shown: StoredShownMessages, database: Database) -> None:
+@pytest.mark.parametrize("key", ["reply:{0}", "notice:4711:error"])
+async def test_a_second_answer_makes_up_for_a_lost_one(
+    shown: StoredShownMessages, database: Database, key: str
+) -> None:
     turn = await add_turn(database, "answered")
-    await add_outbox(database, f"reply:{turn}", "dropped", reason="source_voided")
-    await shown.show(part(outbox_id=await add_outbox(database, f"reply:{turn}:2", "sent")))
+    await add_outbox(database, key.format(turn), "sent", turn=turn)
+    await add_outbox(database, f"reply:{turn}:dropped:7", "dropped", reason="guard_blocked", turn=turn)
     assert await shown.ended([turn]) == {turn: None}
 
 
