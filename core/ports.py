@@ -111,6 +111,11 @@ class FrontEnd(Protocol):
         ...
 
     @property
+    def stream_every_s(self) -> float | None:
+        """Return the least seconds between two edits of a growing answer; None: answers come whole."""
+        ...
+
+    @property
     def text_limit(self) -> int:
         """Return the longest text a person can write here, in characters."""
         ...

@@ -66,6 +66,11 @@ async def list_rooms(tx: Tx, community_id: CommunityId) -> list[Room]:
     return [room_of(row) for row in await tx.fetch(_ROOM + " where c.id = $1 order by r.name, r.id", community_id)]
 
 
+async def count_rooms(tx: Tx) -> int:
+    """Return how many rooms there are."""
+    return int(await tx.fetchval("select count(*) from voidbot.rooms"))
+
+
 async def load_community(tx: Tx, community_id: CommunityId) -> Community:
     """Return the community as it stands now."""
     row = await tx.fetchrow("select * from voidbot.communities where id = $1", community_id)
@@ -102,6 +107,11 @@ async def add_community(
             "select id from voidbot.communities where platform = $1 and chat_ref = $2", platform, chat_ref
         )
     )
+
+
+async def has_community(tx: Tx, platform: str) -> bool:
+    """Return whether the platform has any community yet."""
+    return bool(await tx.fetchval("select exists (select 1 from voidbot.communities where platform = $1)", platform))
 
 
 async def add_room(
@@ -149,6 +159,11 @@ async def save_mode(
         mode,
         archive,
     )
+
+
+async def save_persona(tx: Tx, room_id: RoomId, name: str) -> None:
+    """Set the room's style pack."""
+    await tx.execute("update voidbot.rooms set persona = $2 where id = $1", room_id, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +337,7 @@ _SEARCH = f"""
 from voidbot.messages m {_JOINS}
 where {_USABLE} and m.tsv @@ (select string_agg(quote_literal(t), ' | ') from unnest($2::text[]) t)::tsquery
   and m.kind = 'text' and not p.is_bot and ($4::text is null or m.platform_ref <> $4 or m.room_id <> $5)
+  and ($6::bigint[] is null or m.author_id = any($6)) and ($7::timestamptz is null or m.sent_at >= $7)
 order by m.sent_at desc, m.id desc limit $3"""
 
 
@@ -337,13 +353,16 @@ async def search_messages(
     *,
     limit: int,
     but_not: tuple[RoomId, str] | None = None,
+    authors: Sequence[PersonId] | None = None,
+    since: datetime | None = None,
 ) -> list[ArchivedMessage]:
     """Return people's messages that hold any of the terms, newest first, with the terms each one holds.
 
     The audience filter is part of the statement. `but_not` leaves one message out: the question itself.
     """
     room, ref = but_not or (None, None)
-    return [message_of(row) for row in await tx.fetch(_SEARCH, readable, terms, limit, ref, room)]
+    rows = await tx.fetch(_SEARCH, readable, terms, limit, ref, room, authors, since)
+    return [message_of(row) for row in rows]
 
 
 async def count_messages(tx: Tx, readable: Sequence[RoomId]) -> int:

@@ -195,6 +195,11 @@ async def mark_shown(tx: Tx, turn_id: TurnId) -> None:
     await tx.execute("update voidbot.turns set shown = true where id = $1", turn_id)
 
 
+async def silence_turn(tx: Tx, turn_id: TurnId, reason: SilenceReason) -> None:
+    """Note that an answered turn stayed silent after all: its answer was withdrawn before it was sent."""
+    await tx.execute("update voidbot.turns set state = 'silent', reason = $2 where id = $1", turn_id, reason)
+
+
 _BLANK = timedelta(hours=24)
 
 
@@ -272,6 +277,16 @@ async def withdraw(tx: Tx, inbox_id: InboxId) -> bool:
     )
 
 
+async def set_text(tx: Tx, inbox_id: InboxId, text: str) -> None:
+    """Replace the text of an event that no turn has read yet."""
+    await tx.execute("update voidbot.inbox set text = $2 where id = $1", inbox_id, clean(text))
+
+
+async def was_decided(tx: Tx, inbox_id: InboxId) -> bool:
+    """Return whether the gates were asked about this event before."""
+    return bool(await tx.fetchval("select exists (select 1 from voidbot.decisions where inbox_id = $1)", inbox_id))
+
+
 async def add_decision(
     tx: Tx,
     inbox_id: InboxId,
@@ -297,6 +312,30 @@ async def add_decision(
         settings_version,
         dict(gates),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """What was decided about one message. `reason` None: it was accepted."""
+
+    message_ref: str
+    reason: SilenceReason | None
+    at: datetime
+
+
+async def find_decision(tx: Tx, room_id: RoomId, person_id: PersonId, message_ref: str | None) -> DecisionRow | None:
+    """Return the last decision about the person's message; about their newest one but commands if none is named."""
+    row = await tx.fetchrow(
+        "select d.message_ref, d.reason, d.at from voidbot.decisions d join voidbot.inbox i on i.id = d.inbox_id"
+        " where d.room_id = $1 and d.person_id = $2"
+        " and ($3::text is null and i.kind <> 'command' or d.message_ref = $3) order by d.id desc limit 1",
+        room_id,
+        person_id,
+        message_ref,
+    )
+    if row is None:
+        return None
+    return DecisionRow(row["message_ref"], None if row["reason"] is None else SilenceReason(row["reason"]), row["at"])
 
 
 async def blank_old(tx: Tx, limit: int = 5000) -> int:

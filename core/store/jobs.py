@@ -230,6 +230,12 @@ async def stats(tx: Tx) -> list[PoolStats]:
     return [PoolStats(**dict(row)) for row in await tx.fetch("select * from queue.stats()")]
 
 
+async def youngest_beat_s(tx: Tx) -> float | None:
+    """Return the seconds since any worker last gave a sign of life; None if there is none."""
+    age = await tx.fetchval("select extract(epoch from voidbot.now() - max(beat_at)) from queue.worker")
+    return None if age is None else float(age)
+
+
 async def keep_house(tx: Tx, *, done_days: int = 30, dead_days: int = 90, slot_days: int = 400) -> Mapping[str, int]:
     """Make the partitions of the coming week, drop what is older than its time; return what was removed."""
     await tx.fetchval("select queue.add_partitions(7)")

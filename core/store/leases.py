@@ -30,6 +30,12 @@ select pool, (array['ready', 'running', 'waiting'])[state] as state, count(*) as
   coalesce(extract(epoch from voidbot.now()) - min(rank) filter (where state = 1), 0)::float8 as oldest_s
 from queue.lane group by pool, state
 """
+_WEAR = """
+select (select n_dead_tup from pg_stat_user_tables where relid = 'queue.lane'::regclass)::float8 as lane_dead_tuples,
+  (select coalesce(max(extract(epoch from voidbot.now() - xact_start)), 0) from pg_stat_activity
+    where backend_xmin is not null and datname = current_database())::float8 as oldest_snapshot_seconds,
+  (select count(*) from queue.done_rest)::float8 as done_rest_rows
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,16 @@ class Incarnation:
         with queue_errors():
             rows = await self._pulse.fetch(_DEPTHS)
         return [(row["pool"], row["state"], row["lanes"], row["oldest_s"]) for row in rows]
+
+    async def wear(self) -> Mapping[str, float]:
+        """Return what wears the hot tables, by metric: dead entries, the oldest snapshot, misplaced rows."""
+        with queue_errors():
+            row = await self._pulse.fetchrow(_WEAR)
+        return {} if row is None else dict(row)
+
+    async def count_workers(self) -> int:
+        """Return how many incarnations are registered in this database."""
+        return await self._count("select count(*) from queue.worker")
 
     async def leave(self) -> None:
         """End the incarnation; what it still holds is taken back by the next tick of any worker."""

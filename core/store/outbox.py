@@ -297,9 +297,10 @@ async def mark_source_gone(tx: Tx, room_id: RoomId, message_ref: str) -> None:
 async def find_receipt(tx: Tx, room_id: RoomId, external_id: str | None) -> Row | None:
     """Return the receipt of a message of ours in the room; the newest delivered one if none is named."""
     return await tx.fetchrow(
-        "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.created_at from voidbot.receipts r"
+        "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.community_id, o.created_at from voidbot.receipts r"
         " join voidbot.outbox o on o.id = r.outbox_id where r.room_id = $1"
-        " and ($2::text is null and r.delivered_at is not null and o.kind in ('reply', 'notice') or $2 = any(r.external_ids))"
+        " and ($2::text is null and r.delivered_at is not null and o.kind in ('reply', 'notice')"
+        " or $2 = any(r.external_ids))"
         " order by r.outbox_id desc limit 1",
         room_id,
         external_id,
@@ -309,7 +310,7 @@ async def find_receipt(tx: Tx, room_id: RoomId, external_id: str | None) -> Row 
 async def load_receipt(tx: Tx, outbox_id: OutboxId) -> Row | None:
     """Return the receipt of one answer."""
     return await tx.fetchrow(
-        "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.created_at from voidbot.receipts r"
+        "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.community_id, o.created_at from voidbot.receipts r"
         " join voidbot.outbox o on o.id = r.outbox_id where r.outbox_id = $1",
         outbox_id,
     )
@@ -329,3 +330,14 @@ async def count_states(tx: Tx) -> dict[str, int]:
         " group by state"
     )
     return {row["state"]: row["n"] for row in rows}
+
+
+async def blank_old(tx: Tx, limit: int = 5000) -> int:
+    """Empty bodies and parts a day after their answer was closed; the archive has what was said."""
+    return await tx.execute(
+        "with old as (select id from voidbot.outbox where closed_at < voidbot.now() - interval '24 hours'"
+        " and body is not null order by id limit $1),"
+        " parts as (update voidbot.outbox_parts set text = null where outbox_id in (select id from old))"
+        " update voidbot.outbox set body = null where id in (select id from old)",
+        limit,
+    )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.domain.audience import Readers, RoomAccess, Venue, World, readable_rooms
+from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, PersonId, RoomId
 from core.store.engine import Tx
 
@@ -100,6 +101,23 @@ async def account_of(tx: Tx, person_id: PersonId) -> str:
     return ref
 
 
+async def load_limits(tx: Tx, person_id: PersonId) -> PersonLimits:
+    """Return how far the person's own limits reach."""
+    return parse_limits(await tx.fetchval("select limits from voidbot.people where id = $1", person_id))
+
+
+async def list_named(tx: Tx, community_id: CommunityId, name: str) -> list[PersonId]:
+    """Return the community's people who carry this name now, whatever its case."""
+    rows = await tx.fetch(
+        "select distinct n.person_id from voidbot.person_names n"
+        " join voidbot.memberships m on m.person_id = n.person_id"
+        " where m.community_id = $1 and m.left_at is null and n.valid_to is null and lower(n.name) = lower($2)",
+        community_id,
+        name,
+    )
+    return [PersonId(row["person_id"]) for row in rows]
+
+
 async def save_limits(tx: Tx, person_id: PersonId, limits: str) -> None:
     """Set the limits role of a person: `default`, `boosted` or `unlimited`."""
     await tx.execute("update voidbot.people set limits = $2 where id = $1", person_id, limits)
@@ -141,6 +159,19 @@ async def save_access(
         [(room_id, person) for person in sorted(set(users))],
     )
     await _raise_epoch(tx, community_id)
+
+
+async def may_enter(tx: Tx, room_id: RoomId, person_id: PersonId) -> bool:
+    """Return whether a present member may see the room now; unknown access is closed."""
+    return bool(
+        await tx.fetchval(
+            "select a.known and (a.everyone_view or exists (select 1 from voidbot.room_access_users u"
+            " where u.room_id = a.room_id and u.person_id = $2 and u.view))"
+            " from voidbot.room_access a where a.room_id = $1",
+            room_id,
+            person_id,
+        )
+    )
 
 
 async def _raise_epoch(tx: Tx, community_id: CommunityId) -> None:

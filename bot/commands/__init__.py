@@ -1,0 +1,93 @@
+"""The one table of commands: every front end, `/help` and the documents render this list."""
+
+from bot.commands import admins, members, money
+from bot.commands.parse import Parsed, parse
+from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
+from core.domain.budgets import Window
+from core.domain.rooms import RoomMode
+
+_MESSAGE = Option("message", OptionType.WORD, "the id of a message of mine; without it, my last one here")
+
+COMMANDS: tuple[CommandSpec, ...] = (
+    CommandSpec(
+        path="ask",
+        summary="ask me something",
+        handler=members.ask,
+        visibility=Visibility.ROOM,
+        options=(
+            Option("private", OptionType.FLAG, "yes: only you see the answer", choices=("yes", "no")),
+            Option("question", OptionType.TEXT, "what you want to know", required=True),
+        ),
+    ),
+    CommandSpec(
+        path="search",
+        summary="find what was said, in rooms you may read",
+        handler=members.search,
+        options=(
+            Option("room", OptionType.WORD, "only in this room"),
+            Option("person", OptionType.WORD, "only what this person said"),
+            Option("since", OptionType.WORD, "only since then: 2026-05-07, or 3h, 2d, 1w"),
+            Option("query", OptionType.TEXT, "the words to look for", required=True),
+        ),
+    ),
+    CommandSpec(path="why", summary="why I said that: the receipt", handler=members.why, options=(_MESSAGE,)),
+    CommandSpec(
+        path="why-silent",
+        summary="why I said nothing",
+        handler=members.why_silent,
+        options=(Option("message", OptionType.WORD, "the id of your message; without it, your last one here"),),
+    ),
+    CommandSpec(path="usage", summary="limits, what is used, when it returns", handler=members.usage),
+    CommandSpec(
+        path="help",
+        summary="what you may use here",
+        handler=members.help_,
+        options=(Option("command", OptionType.TEXT, "the command to explain"),),
+    ),
+    CommandSpec(
+        path="void status", summary="health, queues, answers in doubt", handler=admins.status, access=Access.ADMIN
+    ),
+    CommandSpec(path="void rooms", summary="rooms and their switches", handler=admins.rooms, access=Access.ADMIN),
+    CommandSpec(
+        path="void mode",
+        summary="when I answer here, and whether I keep what is said",
+        handler=admins.mode,
+        access=Access.ADMIN,
+        visibility=Visibility.ROOM,
+        audited=True,
+        options=(
+            Option("mode", OptionType.WORD, "when I answer", choices=tuple(mode.value for mode in RoomMode)),
+            Option("archive", OptionType.WORD, "keep what is said here", choices=("on", "off")),
+        ),
+    ),
+    CommandSpec(
+        path="void persona",
+        summary="my style in this room",
+        handler=admins.persona,
+        access=Access.ADMIN,
+        audited=True,
+        options=(Option("name", OptionType.WORD, "the style pack", required=True),),
+    ),
+    CommandSpec(
+        path="void budget",
+        summary="show the budgets, or set one",
+        handler=money.budget,
+        access=Access.ADMIN,
+        audited=True,
+        options=(
+            Option("scope", OptionType.WORD, "whose", choices=tuple(scope.value for scope in money.SCOPES)),
+            Option("unit", OptionType.WORD, "what is counted", choices=tuple(money.UNITS)),
+            Option("amount", OptionType.WORD, "the limit, or none"),
+            Option("window", OptionType.WORD, "how long", choices=tuple(window.value for window in Window)),
+        ),
+    ),
+)
+"""Every command there is. There are no aliases."""
+
+
+def question_of(text: str) -> tuple[str, bool] | None:
+    """Return the question of an `/ask` line and whether only the asker sees the answer; None for other lines."""
+    parsed = parse(text, COMMANDS)
+    if not isinstance(parsed, Parsed) or parsed.spec.path != "ask":
+        return None
+    return parsed.options["question"], parsed.options.get("private") == "yes"

@@ -1,0 +1,78 @@
+"""Commands for administrators: status, rooms, mode, style."""
+
+from bot.commands.spec import CommandAnswer, CommandCall, Services
+from core.domain.errors import InputRejected
+from core.domain.prompt import Tier
+from core.domain.rooms import ArchiveSwitch, Room, RoomMode
+from core.prompt.stock import StockKey
+from core.store import archive, jobs, outbox
+from core.store.engine import Tx
+
+
+async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
+    """Show health in figures: models, queues, what waits, what could not be proved sent."""
+    stats = await jobs.stats(tx)
+    states = await outbox.count_states(tx)
+    waiting = sum(each.ready + each.waiting + each.later for each in stats)
+    oldest = max((each.oldest_wait for each in stats), default=0.0)
+    lines = [
+        f"VoidBot {services.version}",
+        "Models: " + _models(services),
+        f"Jobs: {sum(each.running for each in stats)} running, {waiting} waiting (oldest {oldest:.1f} s),"
+        f" {sum(each.dead for each in stats)} dead",
+        "Answers: " + (", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none open"),
+    ]
+    if unknown := states.get("unknown"):
+        lines.append(f"{unknown} answers could not be proved sent; `voidbot jobs list` shows them")
+    rooms = await archive.list_rooms(tx, call.community_id)
+    kept = sum(room.archived for room in rooms)
+    lines.append(f"Rooms: {len(rooms)}, {kept} of them with archive")
+    return CommandAnswer("\n".join(lines))
+
+
+def _models(services: Services) -> str:
+    shown = []
+    for tier in Tier:
+        route = services.router.route(tier)
+        if route is not None:
+            shown.append(f"{tier} {', '.join(model.name for model in route.models)}")
+    return "; ".join(shown) or "none configured, answers are quotes"
+
+
+async def rooms(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
+    """List the rooms that the asker may read with their mode and switches."""
+    found = await archive.list_rooms(tx, call.community_id)
+    lines = [_room(room) for room in found]
+    return CommandAnswer("\n".join(lines))
+
+
+def _room(room: Room) -> str:
+    archived = "archive on" if room.archived else "archive off"
+    return f"#{room.name} · {room.kind} · {room.mode} · {archived} · style {room.persona}"
+
+
+async def mode(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
+    """Set when the bot answers in this room, and whether the room is archived; said in the room."""
+    wanted = None if (value := call.options.get("mode")) is None else RoomMode(value)
+    switch = None if (value := call.options.get("archive")) is None else ArchiveSwitch(value)
+    if wanted is None and switch is None:
+        return CommandAnswer(_room(call.room))
+    archived = call.room.archived if switch is None else switch is ArchiveSwitch.ON
+    after = wanted or call.room.mode
+    if after in (RoomMode.LURK, RoomMode.OPEN) and not archived:
+        raise InputRejected(f"mode: {after} needs the archive; use /void mode {after} archive:on")
+    await archive.save_mode(tx, call.room.id, mode=wanted, archive=switch)
+    language = call.room.language
+    lines = [services.stock.pick(language, StockKey.ROOM_MODE_SET, 0, mode=after)]
+    if switch is ArchiveSwitch.ON and not call.room.archived:
+        lines.append(services.stock.pick(language, StockKey.ROOM_ARCHIVE_ON, 0))
+    return CommandAnswer("\n".join(lines))
+
+
+async def persona(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
+    """Choose the style pack of this room."""
+    name = call.options["name"]
+    if name not in services.personas:
+        raise InputRejected(f"persona: there are {', '.join(services.personas)}")
+    await archive.save_persona(tx, call.room.id, name)
+    return CommandAnswer(services.stock.pick(call.room.language, StockKey.COMMAND_DONE, 0))

@@ -1,0 +1,110 @@
+"""From a typed line to a command and its options. Pure; what is wrong is a value that says so."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.commands.spec import CommandSpec, Option, OptionType
+
+_WORDS = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
+_NAMED = re.compile(r"([a-z][a-z_-]*):(.*)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A known command with its options as text."""
+
+    spec: CommandSpec
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """No command has this name."""
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class BadOption:
+    """An option that is missing, not known or of the wrong form."""
+
+    spec: CommandSpec
+    option: str
+    expected: str
+
+
+def parse(text: str, table: Sequence[CommandSpec]) -> Parsed | Unknown | BadOption:
+    """Return what a line that begins with a slash asks for; the longest matching path wins.
+
+    Options are written `name:value` (with quotes around blanks) or simply in their order.
+    """
+    words = text.strip().removeprefix("/").split()
+    spec = next(
+        (spec for spec in sorted(table, key=lambda spec: -len(spec.path)) if _starts(words, spec.path.split())), None
+    )
+    if spec is None:
+        return Unknown(" ".join(words[:2]) or "/")
+    rest = text.strip().removeprefix("/")
+    for _ in spec.path.split():
+        rest = rest.lstrip().partition(" ")[2] if " " in rest.lstrip() else ""
+    return _options(spec, rest.strip())
+
+
+def _starts(words: Sequence[str], path: Sequence[str]) -> bool:
+    return [word.lower().replace("_", "-") for word in words[: len(path)]] == list(path)
+
+
+def _options(spec: CommandSpec, rest: str) -> Parsed | BadOption:
+    known = {option.name: option for option in spec.options}
+    given: dict[str, str] = {}
+    loose: list[str] = []
+    for match in _WORDS.finditer(rest):
+        quoted, bare = match.groups()
+        named = _NAMED.fullmatch(bare) if bare is not None else None
+        if named is not None and named[1] in known:
+            value = named[2]
+            given[named[1]] = _ESCAPED.sub(r"\1", value[1:-1]) if _is_quoted(value) else value
+        else:
+            loose.append(_ESCAPED.sub(r"\1", quoted) if bare is None else bare)
+    # A text takes all loose words, so that its command's other options are always written by name.
+    texts = [option for option in spec.options if option.type is OptionType.TEXT]
+    for option in texts or spec.options:
+        if not loose:
+            break
+        if option.name in given:
+            continue
+        if option.type is OptionType.TEXT:
+            given[option.name] = " ".join(loose)
+            loose = []
+        else:
+            given[option.name] = loose.pop(0)
+    if loose:
+        return BadOption(spec, loose[0], f"one of: {', '.join(known) or 'nothing'}")
+    return _checked(spec, given)
+
+
+def _is_quoted(value: str) -> bool:
+    return len(value) >= 2 and value[0] == value[-1] == '"'
+
+
+def _checked(spec: CommandSpec, given: Mapping[str, str]) -> Parsed | BadOption:
+    for option in spec.options:
+        value = given.get(option.name)
+        if value is None:
+            if option.required:
+                return BadOption(spec, option.name, option.summary)
+        elif (wanted := _refusal(option, value)) is not None:
+            return BadOption(spec, option.name, wanted)
+    return Parsed(spec, given)
+
+
+def _refusal(option: Option, value: str) -> str | None:
+    if option.choices and value not in option.choices:
+        return f"one of: {', '.join(option.choices)}"
+    if option.type is OptionType.NUMBER and not re.fullmatch(r"\d+(\.\d+)?", value):
+        return "a number"
+    if option.type is OptionType.FLAG and value not in ("yes", "no"):
+        return "yes or no"
+    return None

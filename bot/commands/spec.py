@@ -1,0 +1,111 @@
+"""What a command is, apart from any front end: its path, options, rights and answer."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from enum import StrEnum
+
+from core.domain.ids import CommunityId, PersonId, RoomId
+from core.domain.rooms import Room
+from core.prompt.stock import StockCatalog
+from core.providers.router import Router
+from core.store.engine import Tx
+from core.store.people import ReadableRooms
+
+
+class Access(StrEnum):
+    """Who may use a command."""
+
+    MEMBER = "member"
+    ADMIN = "admin"
+    OPERATOR = "operator"
+
+
+class Visibility(StrEnum):
+    """Who sees the answer."""
+
+    ASKER = "asker"
+    ROOM = "room"
+
+
+class OptionType(StrEnum):
+    """What an option holds. A `text` takes all words that are not written `name:value`."""
+
+    WORD = "word"
+    TEXT = "text"
+    NUMBER = "number"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a command; `choices` empty means any value."""
+
+    name: str
+    type: OptionType
+    summary: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCall:
+    """One use of a command: who, where, and the options as typed. `message_ref` is the message replied to."""
+
+    path: str
+    options: Mapping[str, str]
+    person_id: PersonId
+    room: Room
+    community_id: CommunityId
+    tz: tzinfo
+    admin: bool
+    operator: bool
+    message_ref: str | None
+    now: datetime
+
+    @property
+    def access(self) -> frozenset[Access]:
+        """What this person may use."""
+        held = {Access.MEMBER}
+        if self.admin or self.operator:
+            held.add(Access.ADMIN)
+        if self.operator:
+            held.add(Access.OPERATOR)
+        return frozenset(held)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """What a command says. `sources`: the rooms its words came from, besides the one it was used in."""
+
+    text: str
+    sources: frozenset[RoomId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers may use beyond the transaction they are given. `table` is the list of all commands."""
+
+    stock: StockCatalog
+    readable: ReadableRooms
+    router: Router
+    personas: Sequence[str]
+    version: str
+    table: "Sequence[CommandSpec]"
+
+
+Handler = Callable[[Tx, CommandCall, Services], Awaitable[CommandAnswer]]
+"""Runs inside the transaction that queues the answer: effects and answer are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSpec:
+    """One line of the table that every front end renders."""
+
+    path: str
+    summary: str
+    handler: Handler
+    options: tuple[Option, ...] = ()
+    access: Access = Access.MEMBER
+    visibility: Visibility = Visibility.ASKER
+    audited: bool = False

@@ -1,0 +1,187 @@
+"""Running an app until it is told to stop: signals, drain, the words said meanwhile, the exit code."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bot.adapters.addressing import Names
+from bot.adapters.console_chat import ConsoleChat
+from bot.adapters.console_screen import InteractiveScreen, JsonScreen, PlainScreen, Screen
+from bot.app import App, Role, open_app
+from bot.commands import COMMANDS
+from bot.settings import Settings
+from core.chat import receipts
+from core.domain.audience import InRoom
+from core.domain.errors import BotError, Misconfigured
+from core.domain.ids import OutboxId, RoomId
+from core.jobs.worker import Worker
+from core.ports import Clock, FrontEnd
+from core.store.engine import Database
+from core.store.people import ReadableRooms
+from core.store.shown import StoredShownMessages
+
+DRAIN_WORDS_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """How the terminal chat begins."""
+
+    speaker: str | None = None
+    room: str = "lobby"
+    json: bool = False
+    wait_s: float = 30.0
+    admin: bool = False
+
+
+def say(line: str) -> None:
+    """Tell the operator one line; standard output is the chat's."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201  # the command line's own voice
+
+
+async def run_app(settings: Settings, roles: frozenset[Role], chat: ChatOptions | None) -> int:
+    """Build the app, run it until the chat ends or a signal comes, drain it, and return the exit code."""
+    terminal = chat is not None and not chat.json and sys.stdin.isatty() and sys.stdout.isatty()
+    wake = asyncio.Event()
+    make = partial(_front_ends, settings, chat, terminal, wake)
+    log_file = settings.home / "voidbot.log" if chat is not None else None
+    async with open_app(settings, roles, say=say, front_ends=make, log_file=log_file) as app:
+        app.database.on_wake(wake.set)
+        if app.worker is None and app.scheduler is None and app.page is None:
+            raise Misconfigured("gateway: no platform is configured; `voidbot up` has the terminal")
+        if app.page is not None:
+            say(f"health page: {app.page.url}")
+        if terminal:
+            say("Type a message that begins with `void`, or /help. /quit or Ctrl-D ends.")
+        await _until_stopped(app, chat is not None)
+        return _exit_code(app)
+
+
+def _exit_code(app: App) -> int:
+    console = app.front_ends.get("console")
+    return console.exit_code if isinstance(console, ConsoleChat) else 0
+
+
+def _front_ends(
+    settings: Settings,
+    chat: ChatOptions | None,
+    terminal: bool,
+    wake: asyncio.Event,
+    database: Database,
+    clock: Clock,
+    readable: ReadableRooms,
+) -> Sequence[FrontEnd]:
+    """Return the terminal; without a chat it only shows, so that a chat in another process can be answered."""
+    options = chat or ChatOptions()
+    screen: Screen
+    if terminal:
+        screen = InteractiveScreen(spec.path for spec in COMMANDS)
+    elif options.json:
+        screen = JsonScreen(sys.stdin.fileno(), sys.stdout.fileno())
+    else:
+        screen = PlainScreen(sys.stdin.fileno(), sys.stdout.fileno(), sys.stderr.fileno())
+    return [
+        ConsoleChat(
+            StoredShownMessages(database),
+            clock,
+            speaker=options.speaker,
+            room=options.room,
+            wait_s=options.wait_s,
+            screen=screen,
+            admin=options.admin,
+            names=Names(tuple(name.lower() for name in settings.names)),
+            receipts=partial(_receipt, database, readable),
+            wake=wake,
+        )
+    ]
+
+
+async def _receipt(database: Database, readable: ReadableRooms, receipt_id: int) -> dict[str, object]:
+    """Return a receipt as its own room may see it."""
+    async with database.transaction(durable=False) as tx:
+        view = await receipts.load(tx, OutboxId(receipt_id))
+        if view is None:
+            return {}
+        room_id, community_id = RoomId(view.row["room_id"]), view.row["community_id"]
+        rooms = await readable.load(tx, community_id, InRoom(room_id), view.private_to)
+        return receipts.fields(view, rooms | {room_id})
+
+
+async def _until_stopped(app: App, reads: bool) -> None:
+    """Run every part; the end of the chat or a first signal drains, a second one stops at once."""
+    stopping = asyncio.Event()
+    try:
+        with _signals(stopping):
+            async with asyncio.TaskGroup() as group:
+                parts = [group.create_task(part) for part in _parts(app, reads, stopping)]
+                await stopping.wait()
+                if app.worker is not None:
+                    app.worker.stop()
+                    await _drained(app.worker, parts[0])
+                for part in parts:
+                    part.cancel()
+    except* BotError as group:
+        raise _first(group) from None
+
+
+def _parts(app: App, reads: bool, stopping: asyncio.Event) -> list[Coroutine[object, object, None]]:
+    """Return what runs side by side; the worker comes first."""
+    parts: list[Coroutine[object, object, None]] = []
+    if app.worker is not None:
+        parts.append(app.worker.run())
+    if app.scheduler is not None:
+        parts.append(app.scheduler.run())
+    if app.storage.embedded is not None:
+        parts.append(app.storage.embedded.watch())
+    if reads:
+        parts += [_listen(front_end, app, stopping) for front_end in app.front_ends.values()]
+    return parts
+
+
+async def _listen(front_end: FrontEnd, app: App, stopping: asyncio.Event) -> None:
+    """Take events in until there are no more, which ends the process."""
+    try:
+        await front_end.run(app.receiver.accept)
+    finally:
+        stopping.set()
+
+
+async def _drained(worker: Worker, task: "asyncio.Task[None]") -> None:
+    """Wait until the worker has let go of its jobs; say what it waits for."""
+    while not task.done():
+        await asyncio.wait({task}, timeout=DRAIN_WORDS_EVERY_S)
+        if not task.done():
+            busy = worker.waiting_for() or ["the database"]
+            say(f"stopping, waiting for: {'; '.join(busy)} (Ctrl-C stops at once, nothing is lost)")
+
+
+@contextlib.contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    """Let a first SIGINT or SIGTERM set `stopping`, and a second one cancel the present task."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def stop() -> None:
+        if stopping.is_set() and task is not None:
+            task.cancel()
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _first(group: BaseExceptionGroup[BotError]) -> BotError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if not isinstance(error, BotError):
+        raise error
+    return error

@@ -1,0 +1,331 @@
+"""Asking a model for a reply: prompt, call, parse, guards; at most two repairs; every call paid for.
+
+No text of a model leaves this module but what the guards let through.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from core.chat.drafts import BadDraft, Cited, DraftOutput, parse_output, resolve_citations
+from core.chat.guards import Blocked, Guard, GuardContext, Guarded, SentenceGate, guard, word_runs
+from core.chat.promises import Promises
+from core.chat.stage import Stage
+from core.chat.voice import Voice
+from core.domain.budgets import CallResult, Draw, UsageRow
+from core.domain.errors import BadOutput, BotError, BudgetRefused
+from core.domain.prompt import (
+    Completion,
+    ModelRequest,
+    Prompt,
+    PromptKind,
+    RepairNote,
+    RequestContext,
+    Role,
+    SourceId,
+    SourceKind,
+    Usage,
+)
+from core.domain.rooms import Room
+from core.domain.speech import ReceiptSource
+from core.jobs.executor import JobContext
+from core.ports import Clock
+from core.prompt.builder import PromptBuilder
+from core.prompt.fences import marker_of
+from core.prompt.stock import StockKey
+from core.providers.model_settings import ModelSettings
+from core.providers.router import Attempt, Route, ended
+from core.store import budgets
+from core.store.engine import Database
+
+REPAIRS = 2
+"""How often a model is asked again after an output that cannot be used."""
+CALL_TIMEOUT_S = 300.0
+_DULL = frozenset({Guard.EMPTY, Guard.SENTINEL, Guard.REPEAT})
+_SOMETHING_ELSE = RepairNote("text", "an answer to the person in your own words, new and not empty")
+_SCHEMA: Mapping[str, object] = DraftOutput.model_json_schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """What one call cost, to be booked on what was held for it."""
+
+    reservation_id: int
+    usage: UsageRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """Guarded text with its proof. `settle` None: no call is left to be booked with it."""
+
+    text: str
+    provider: str
+    model: str = ""
+    sources: tuple[ReceiptSource, ...] = ()
+    prompt: Prompt | None = None
+    guards: tuple[str, ...] = ()
+    settle: Settle | None = None
+
+    def sections(self) -> list[dict[str, object]]:
+        """Return what became of each section of the prompt, for the receipt."""
+        if self.prompt is None:
+            return []
+        return [
+            {
+                "name": part.name,
+                "tokens": part.tokens,
+                "budget": part.budget,
+                "trimmed": part.trimmed,
+                "kept": part.items_kept,
+                "dropped": part.items_dropped,
+            }
+            for part in self.prompt.sections
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is asked, of whom, for whom, and what is held for the first call."""
+
+    ctx: JobContext
+    route: Route
+    role: Role
+    room: Room
+    draw: Draw
+    reservation_id: int
+    context: RequestContext
+    own_texts: tuple[str, ...]
+    stage: Stage
+    trace: str
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One call as it went: the prompt of the model that answered, and what each attempt cost."""
+
+    prompt: Prompt | None = None
+    settings: ModelSettings | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    completion: Completion | None = None
+    gate: SentenceGate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """An output that may not be said. `note` is all the model is told."""
+
+    fired: str
+    dull: bool
+    note: RepairNote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What asking needs; one for the process."""
+
+    database: Database
+    clock: Clock
+    builder: PromptBuilder
+    voice: Voice
+    promises: Promises
+
+    async def answer(self, call: Call) -> Answered:
+        """Return an answer of the model, or the stock message that stands in for one that cannot be used.
+
+        Raises:
+            BotError: No model could be reached, or none takes the prompt; the cost is booked already.
+            ClaimLost: Another worker owns the job.
+        """
+        reservation_id, context = call.reservation_id, call.context
+        fired: list[str] = []
+        for repairs in range(REPAIRS + 1):
+            trial = _Trial()
+            try:
+                await self._converse(call, context, trial)
+            except BaseException as exc:  # noqa: BLE001  # booked and raised again, cancellation included
+                return await self._failed(call, reservation_id, trial, exc, fired)
+            result = self._judge(call, trial)
+            if isinstance(result, Guarded):
+                settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
+                return self._said(call, trial, result.text, [*fired, *result.fired], settle)
+            fired.append(result.fired)
+            if call.stage.shown or repairs == REPAIRS:
+                settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
+                return self._stand_in(call, trial, result, fired, settle)
+            outcome = CallResult.EMPTY if result.dull else CallResult.DISCARDED
+            await self.settle_apart(Settle(reservation_id, _usage(call, trial, outcome)))
+            try:
+                reservation_id = await self._reserve(call)
+            except BudgetRefused:
+                return self._stand_in(call, trial, result, fired, None)
+            context = replace(call.context, repair=result.note)
+        raise AssertionError("the last repair returns")
+
+    async def settle_apart(self, settle: Settle) -> None:
+        """Book a call whose answer is not used, at once: it was paid for all the same."""
+        async with self.database.transaction() as tx:
+            await budgets.settle_usage(tx, settle.reservation_id, settle.usage)
+
+    async def _reserve(self, call: Call) -> int:
+        job, now = call.ctx.job, self.clock.now()
+        reservation = await call.ctx.advance(
+            lambda tx: budgets.reserve(
+                tx, call.draw, job_id=job.id, attempt=job.attempt, timeout_s=CALL_TIMEOUT_S, now=now
+            ),
+            durable=False,
+        )
+        return reservation.id
+
+    async def _converse(self, call: Call, context: RequestContext, trial: _Trial) -> None:
+        """Call the models of the route in turn; show whole guarded sentences as they come, where that is wanted."""
+        kind = PromptKind.REPLY if context.repair is None else PromptKind.REPAIR
+
+        def build(settings: ModelSettings) -> ModelRequest:
+            policy = settings.policy()
+            if settings.structured:
+                policy = replace(policy, output_schema=_SCHEMA)
+            trial.settings = settings
+            trial.prompt = self.builder.build(kind, call.role, context, policy)
+            return trial.prompt.request
+
+        structured = any(model.structured for model in call.route.models)
+        if structured or not call.stage.open:
+            trial.completion = await call.route.complete(build, chat=True, note=trial.attempts.append)
+            return
+        trial.gate = SentenceGate(self._guards(call, context), context.turn.text)
+        async with ended(call.route.stream(build, chat=True, note=trial.attempts.append)) as deltas:
+            async for delta in deltas:
+                if delta.completion is not None:
+                    trial.completion = delta.completion
+                if delta.text and trial.gate.feed(delta.text) and trial.prompt is not None:
+                    cited = resolve_citations(trial.gate.shown, trial.prompt.handles)
+                    if isinstance(cited, Cited):
+                        await call.stage.show(cited.text, _sources(trial.prompt))
+        if trial.completion is None:
+            raise BadOutput("model: the stream ended without an answer")
+
+    def _guards(self, call: Call, context: RequestContext) -> GuardContext:
+        return GuardContext(
+            system_runs=word_runs(call.role.body),
+            marker=marker_of(context.nonce),
+            own_messages=call.own_texts,
+            promises=self.promises,
+            memory_line=self.voice.say(call.room.language, StockKey.MEMORY_NOT_KEPT, call.room.id),
+        )
+
+    def _judge(self, call: Call, trial: _Trial) -> Guarded | _Unusable:
+        """Parse and guard a whole output; citations become numbers last, so that sources are known to exist."""
+        completion, prompt, settings = trial.completion, trial.prompt, trial.settings
+        if completion is None or prompt is None or settings is None:
+            raise AssertionError("a call that returns has a completion")
+        if trial.gate is not None:
+            found = trial.gate.finish()
+            operations = 0
+        else:
+            parsed = parse_output(completion.text, settings.structured, call.context.turn.text)
+            if isinstance(parsed, BadDraft):
+                return _Unusable(parsed.fault, False, parsed.note)
+            found = guard(parsed.text, self._guards(call, call.context))
+            operations = len(parsed.operations)
+        if isinstance(found, Blocked):
+            return _Unusable(found.guard, found.guard in _DULL, _SOMETHING_ELSE)
+        cited = resolve_citations(found.text, prompt.handles)
+        if isinstance(cited, BadDraft):
+            return _Unusable(cited.fault, False, cited.note)
+        refused = (f"operations_refused:{operations}",) if operations else ()
+        return Guarded(self._with_sources(call, prompt, cited), (*found.fired, *refused))
+
+    def _with_sources(self, call: Call, prompt: Prompt, cited: Cited) -> str:
+        if not cited.handles:
+            return cited.text
+        lines = [
+            f"[{n}] {_source_line(call.context, prompt.handles[handle])}" for n, handle in enumerate(cited.handles, 1)
+        ]
+        return "\n".join([cited.text, "", *lines])
+
+    async def _failed(
+        self, call: Call, reservation_id: int, trial: _Trial, error: BaseException, fired: list[str]
+    ) -> Answered:
+        """Book what a failed call cost; words that were shown already get an honest end instead of an error."""
+        cancelled = not isinstance(error, Exception)
+        usage = _usage(call, trial, CallResult.CANCELLED if cancelled else CallResult.FAILED)
+        settle = Settle(reservation_id, usage)
+        if isinstance(error, BotError) and call.stage.shown and not isinstance(error, BudgetRefused):
+            unusable = _Unusable("cut_off", False, _SOMETHING_ELSE)
+            return self._stand_in(call, trial, unusable, [*fired, "cut_off"], settle)
+        await asyncio.shield(self.settle_apart(settle))
+        raise error
+
+    def _said(self, call: Call, trial: _Trial, text: str, fired: Sequence[str], settle: Settle | None) -> Answered:
+        return Answered(
+            text=text,
+            provider=trial.settings.kind.value if trial.settings is not None else "code",
+            model=trial.settings.name if trial.settings is not None else "",
+            sources=() if trial.prompt is None else _sources(trial.prompt),
+            prompt=trial.prompt,
+            guards=tuple(dict.fromkeys(map(str, fired))),
+            settle=settle,
+        )
+
+    def _stand_in(
+        self, call: Call, trial: _Trial, result: _Unusable, fired: Sequence[str], settle: Settle | None
+    ) -> Answered:
+        """Say honestly that there is no answer; what people have seen of one stays, with its end marked."""
+        language, room = call.room.language, call.room.id
+        if call.stage.shown:
+            end = self.voice.say(language, StockKey.REPLY_CUT_SHORT, room)
+            return self._said(call, trial, f"{call.stage.shown}\n\n{end}", [*fired, "cut_short"], settle)
+        if result.dull:
+            text = self.voice.say(language, StockKey.REPLY_NOTHING_TO_ADD, room)
+        else:
+            text = self.voice.say(language, StockKey.ERROR_GENERIC, room, id=call.trace)
+        answered = self._said(call, trial, text, fired, settle)
+        return replace(answered, provider="code", sources=())
+
+
+def _usage(call: Call, trial: _Trial, result: CallResult) -> UsageRow:
+    """Return the sum over all attempts of one call: a fallback's failed first choice was paid for too."""
+    usages: list[Usage] = [attempt.usage for attempt in trial.attempts]
+    job, settings = call.ctx.job, trial.settings
+    return UsageRow(
+        job_id=job.id,
+        attempt=job.attempt,
+        purpose="reply",
+        model=settings.name if settings is not None else "",
+        provider=settings.kind.value if settings is not None else "",
+        tier=call.route.tier.value,
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
+        usd_micro=sum(attempt.usd_micro for attempt in trial.attempts),
+        priced=settings is not None and settings.prices is not None,
+        estimated=any(usage.estimated for usage in usages),
+        result=result,
+        answers=1,
+        person_id=call.draw.person_id,
+        room_id=call.draw.room_id,
+        community_id=call.draw.community_id,
+    )
+
+
+def _sources(prompt: Prompt) -> tuple[ReceiptSource, ...]:
+    """Return everything that stands in the prompt, each thing once, with the rooms it came from."""
+    found: dict[SourceId, ReceiptSource] = {}
+    for section in prompt.sections:
+        for item in section.provenance:
+            for source in item.source_ids:
+                found.setdefault(source, ReceiptSource(source.kind, source.key, item.audience))
+    return tuple(found.values())
+
+
+def _source_line(context: RequestContext, source: SourceId) -> str:
+    """Return author, room and date of a cited source; only what stood in the prompt can be cited."""
+    for passage in context.passages:
+        if source.kind is SourceKind.PASSAGE and passage.key == source.key:
+            when = passage.sent_at.astimezone(context.tz)
+            return f"{passage.speaker.name}, #{passage.room_name}, {when:%Y-%m-%d %H:%M} (message {passage.key})"
+    for line in (*context.chain, *context.transcript, context.turn):
+        if source in line.provenance.source_ids:
+            when = line.sent_at.astimezone(context.tz)
+            return f"{line.speaker.name}, {when:%Y-%m-%d %H:%M}"
+    return f"{source.kind} {source.key}"

@@ -1,0 +1,271 @@
+"""The `send` job: audience now, public text, split, first part `sending` (TX F); the platform; receipt (TX G).
+
+The only module that makes `PublicText`. A part that was begun under an older attempt is the ambiguous case:
+the platform folds its nonce, or its history is looked at, or it is `unknown` and never resent by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import assert_never
+
+from core.chat.notices import Notices
+from core.chat.work import SendWork, reply_job
+from core.domain.audience import InRoom, Private, usable
+from core.domain.ids import OutboxId, TurnId
+from core.domain.jobs import Discard, Ok, Outcome, Retry, Snooze
+from core.domain.rooms import Room, RoomMode, RoomState
+from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKind
+from core.jobs.executor import JobContext
+from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
+from core.prompt.stock import StockKey
+from core.store import archive, inbox, jobs, outbox, people
+from core.store.engine import Tx
+from core.store.outbox import OutboxRow, PartRow
+from core.store.people import ReadableRooms
+
+LATE_AFTER = timedelta(minutes=15)
+"""A reply that comes later names the question it answers."""
+TOO_OLD_AFTER = timedelta(hours=6)
+"""A reply that could not be sent for so long is dropped."""
+LATE_QUOTE_CHARS = 80
+AGAIN_AFTER_S = 0.5
+"""Between two tries of a part whose fate is not known, where a further try is safe."""
+
+
+def public_text(text: str) -> PublicText:
+    """Return guarded text as the one type that an adapter can send."""
+    return PublicText(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoProof:
+    """It may have arrived, and nothing can tell."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Send:
+    """One step towards the platform: this part, in this form."""
+
+    row: OutboxRow
+    part: PartRow
+    outgoing: OutgoingPart
+    edit_of: str | None
+    asked_before: bool  # begun under an older attempt, result not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliverer:
+    """What delivery needs. `front_ends`: those whose connection this process owns."""
+
+    front_ends: Mapping[str, FrontEnd]
+    clock: Clock
+    readable: ReadableRooms
+    notices: Notices
+
+    async def run(self, ctx: JobContext, work: SendWork) -> Outcome:
+        """Send one answer, part by part, each part at most once."""
+        outbox_id = OutboxId(work.outbox_id)
+        step = await ctx.advance(lambda tx: self._begin(tx, ctx, outbox_id), durable=self._waits_for_disk(ctx))
+        while isinstance(step, _Send):
+            front_end = self.front_ends[step.row.front_end]
+            result = await self._call(front_end, step)
+            record = partial(self._record, ctx=ctx, send=step, result=result)
+            step = await ctx.advance(record, durable=front_end.nonce_window is None)
+        return step
+
+    def _waits_for_disk(self, ctx: JobContext) -> bool:
+        front_end = self.front_ends[ctx.job.pool.partition("/")[2]]
+        return front_end.nonce_window is None
+
+    async def _begin(self, tx: Tx, ctx: JobContext, outbox_id: OutboxId) -> "_Send | Outcome":
+        """TX F: look at everything again, make the parts the first time, mark the next one as being sent."""
+        row = await outbox.load(tx, outbox_id)
+        if row is None or row.state in (OutboxState.SENT, OutboxState.FAILED, OutboxState.DROPPED):
+            return Ok()
+        parts = await outbox.list_parts(tx, outbox_id)
+        room = await archive.load_room(tx, row.room_id)
+        body = row.body
+        if not any(part.final for part in parts):
+            reason = await self._refusal(tx, row, room)
+            if reason is not None and not parts:
+                return await self._drop(tx, row, reason)
+            if reason is not None:  # a stream has shown words; what rests on a closed room is taken back
+                body = self.notices.voice.say(room.language, StockKey.REPLY_CUT_SHORT, room.id)
+            await outbox.set_parts(tx, outbox_id, await self._split(tx, row, room, body))
+            parts = await outbox.list_parts(tx, outbox_id)
+        return await self._next(tx, ctx, row, room, parts)
+
+    async def _split(self, tx: Tx, row: OutboxRow, room: Room, text: str) -> Sequence[str]:
+        late = row.asked_at is not None and self.clock.now() - row.asked_at > LATE_AFTER
+        turn_id = _turn_of(row)
+        if late and turn_id is not None and row.kind is SpeechKind.REPLY:
+            turn = await inbox.load_turn(tx, turn_id)
+            asked = " ".join(turn.text.split())
+            question = asked if len(asked) <= LATE_QUOTE_CHARS else f"{asked[:LATE_QUOTE_CHARS]}…"
+            head = self.notices.voice.say(room.language, StockKey.REPLY_LATE, room.id, question=question)
+            text = f"{head}\n\n{text}"
+        return self.front_ends[row.front_end].split(text)
+
+    async def _refusal(self, tx: Tx, row: OutboxRow, room: Room) -> SilenceReason | None:
+        """Return why an answer that nobody has seen may not be said any more."""
+        if room.state is not RoomState.ACTIVE:
+            return SilenceReason.ROOM_GONE
+        if self.clock.now() - row.created_at > TOO_OLD_AFTER:
+            return SilenceReason.TOO_OLD
+        if row.kind in (SpeechKind.REPLY, SpeechKind.SPEECH) and row.private_to is None:
+            if room.paused:
+                return SilenceReason.PAUSED
+            if room.mode is RoomMode.SILENT:
+                return SilenceReason.MODE_SILENT
+        venue = InRoom(row.room_id) if row.private_to is None else Private(row.private_to)
+        readable = await self.readable.load(tx, row.community_id, venue, None)
+        if not usable(row.audience, readable | {row.room_id}):
+            return SilenceReason.GUARD_BLOCKED
+        return None
+
+    async def _drop(self, tx: Tx, row: OutboxRow, reason: SilenceReason) -> Outcome:
+        """Withdraw an answer; one whose sources closed meanwhile is made once more without them."""
+        await outbox.set_state(tx, row.id, OutboxState.DROPPED, reason)
+        turn_id = _turn_of(row)
+        if turn_id is not None:
+            if reason is SilenceReason.GUARD_BLOCKED and await inbox.reopen_turn(tx, turn_id):
+                turn = await inbox.load_turn(tx, turn_id)
+                job = reply_job(
+                    turn_id,
+                    community_id=turn.community_id,
+                    room_id=turn.room_id,
+                    person_id=turn.person_id,
+                    trace=turn.trace,
+                )
+                await jobs.enqueue(tx, [job])
+            else:
+                await inbox.silence_turn(tx, turn_id, reason)
+        return Ok()
+
+    async def _next(
+        self, tx: Tx, ctx: JobContext, row: OutboxRow, room: Room, parts: Sequence[PartRow]
+    ) -> "_Send | Outcome":
+        """Return the first part that is not through, marked `sending`; or close the answer."""
+        doubt = 0
+        for part in parts:
+            if part.state is OutboxState.UNKNOWN:
+                doubt = part.n
+            if part.state in (OutboxState.UNKNOWN, OutboxState.FAILED) or part.final:
+                continue
+            edit_of = part.external_id
+            asked_before = part.state is OutboxState.SENDING and edit_of is None
+            await outbox.begin_part(tx, row.id, part.n, ctx.job.attempt)
+            outgoing = await self._outgoing(tx, row, room, part, doubt if doubt == part.n - 1 else 0)
+            return _Send(row, part, outgoing, edit_of, asked_before)
+        return await self._close(tx, row, room, parts)
+
+    async def _outgoing(self, tx: Tx, row: OutboxRow, room: Room, part: PartRow, doubt: int) -> OutgoingPart:
+        private_to = None if row.private_to is None else await people.account_of(tx, row.private_to)
+        text = part.text
+        if doubt:
+            note = self.notices.voice.say(room.language, StockKey.REPLY_PART_MISSING, room.id, part=str(doubt))
+            text = f"{note}\n{text}"
+        return OutgoingPart(
+            room=room.key,
+            text=public_text(text),
+            nonce=part.nonce,
+            reply_to=row.reply_to if part.n == 1 and not part.plain else None,
+            private_to=private_to,
+            plain=part.plain,
+            outbox_id=row.id,
+            n=part.n,
+        )
+
+    async def _call(self, front_end: FrontEnd, send: _Send) -> SendResult | _NoProof:
+        """Call the platform, no transaction open. Look before sending again what may have arrived."""
+        if send.edit_of is not None:
+            return await front_end.edit(send.edit_of, send.outgoing)
+        now = self.clock.now()
+        first = send.part.first_attempt_at
+        began = first or send.row.created_at
+        window = front_end.nonce_window
+        folds = window is not None and now - began <= window
+        # A part that looks untouched may have been begun in a transaction that a server crash has lost;
+        # where that can be (asynchronous F) and the nonce no longer folds, history decides.
+        doubtful = send.asked_before or (window is not None and not folds)
+        if doubtful and not folds:
+            found = await front_end.find_sent(send.outgoing, began)
+            if isinstance(found, Ambiguous):
+                return _NoProof(found.reason)
+            if found is not None:
+                return Delivered(found)
+        return await front_end.send(send.outgoing)
+
+    async def _record(self, tx: Tx, ctx: JobContext, send: _Send, result: SendResult | _NoProof) -> "_Send | Outcome":
+        """TX G: write down what the platform said; go on with the next part in the same transaction."""
+        row, n = send.row, send.part.n
+        match result:
+            case Delivered(external_id):
+                await outbox.set_part(tx, row.id, n, OutboxState.SENT, external_id=external_id, final=True)
+            case RetryAfter(seconds):
+                await outbox.set_part(tx, row.id, n, OutboxState.READY, error="retry_after")
+                return Snooze(seconds)
+            case Unsent(reason):
+                await outbox.set_part(tx, row.id, n, OutboxState.READY, error=reason)
+                return Retry(None, reason)
+            case SendRefused(code, form):
+                if form and not send.part.plain:
+                    await outbox.set_part(tx, row.id, n, OutboxState.READY, error=code, plain=True)
+                else:
+                    await outbox.set_part(tx, row.id, n, OutboxState.FAILED, error=code)
+            case Ambiguous(reason) if self._may_ask_again(send):
+                return Retry(AGAIN_AFTER_S, reason)
+            case Ambiguous(reason) | _NoProof(reason):
+                await outbox.set_part(tx, row.id, n, OutboxState.UNKNOWN, error=reason)
+            case _:
+                assert_never(result)
+        room = await archive.load_room(tx, row.room_id)
+        return await self._next(tx, ctx, row, room, await outbox.list_parts(tx, row.id))
+
+    def _may_ask_again(self, send: _Send) -> bool:
+        """Return whether a further try is safe: it folds, it is looked for first, or it edits."""
+        window = self.front_ends[send.row.front_end].nonce_window
+        return window is not None or send.edit_of is not None
+
+    async def _close(self, tx: Tx, row: OutboxRow, room: Room, parts: Sequence[PartRow]) -> Outcome:
+        """Close the answer by the state of its parts; what arrived enters the room's history."""
+        states = {part.state for part in parts}
+        await outbox.complete_receipt(tx, row.id)
+        if OutboxState.FAILED in states:
+            await outbox.set_state(tx, row.id, OutboxState.FAILED, "refused by the platform")
+            return Discard("refused by the platform")
+        if OutboxState.UNKNOWN in states:
+            await outbox.set_state(tx, row.id, OutboxState.UNKNOWN, "no proof that it arrived")
+            return Ok()
+        await outbox.set_state(tx, row.id, OutboxState.SENT)
+        if room.archived and row.private_to is None:
+            await self._remember(tx, row, room, parts, self.clock.now())
+        return Ok()
+
+    async def _remember(self, tx: Tx, row: OutboxRow, room: Room, parts: Sequence[PartRow], now: datetime) -> None:
+        """Archive our own words, with the rooms they were made from: they are no freer than those."""
+        author = await people.ensure_person(tx, room.key.platform, "self", room.community_id, "VoidBot", is_bot=True)
+        for part in parts:
+            await archive.add_message(
+                tx,
+                archive.NewMessage(
+                    room_id=room.id,
+                    community_id=room.community_id,
+                    author_id=author.id,
+                    platform_ref=f"own:{part.external_id}",
+                    kind="bot_reply",
+                    text=part.text,
+                    sent_at=now,
+                    reply_to_ref=row.reply_to,
+                    sources=sorted(row.audience | {room.id}),
+                ),
+            )
+
+
+def _turn_of(row: OutboxRow) -> TurnId | None:
+    head, _, tail = row.dedupe.partition(":")
+    return TurnId(int(tail)) if head == "reply" and tail.isdigit() else None

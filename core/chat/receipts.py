@@ -1,0 +1,146 @@
+"""Why something was said, or not: the receipt and the decision row in words, for the asker's eyes. No model call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from core.domain.audience import usable
+from core.domain.ids import OutboxId, PersonId, RoomId
+from core.domain.speech import SilenceReason
+from core.store import outbox
+from core.store.engine import Row, Tx
+from core.store.inbox import DecisionRow
+
+_GATES: Mapping[SilenceReason, str] = {
+    SilenceReason.NOT_ADDRESSED: "it did not speak to me; mention me, reply to me or use /ask",
+    SilenceReason.MODE_SILENT: "this room is set to silent; an administrator can change it with /void mode",
+    SilenceReason.ROOM_GONE: "the room is closed",
+    SilenceReason.OWN_MESSAGE: "it was my own message",
+    SilenceReason.BOT_IGNORED: "it came from another bot",
+    SilenceReason.WEBHOOK: "it came from a webhook or a channel",
+    SilenceReason.QUIET_HOURS: "these are the room's quiet hours; commands still work",
+    SilenceReason.PAUSED: "I am paused here",
+    SilenceReason.RATE_LIMITED: "you asked faster than the limit; /usage shows it",
+    SilenceReason.BUDGET_SPENT: "a budget is used up; /usage shows which and when it returns",
+    SilenceReason.PERSON_OPTED_OUT: "you have asked me not to take part in your talk",
+    SilenceReason.NO_PERMISSION: "you may not speak in that room",
+    SilenceReason.TOO_OLD: "it was too old when I saw it",
+    SilenceReason.TRIGGER_DELETED: "the message was deleted before I answered",
+    SilenceReason.ADDRESS_REMOVED: "an edit took the address away before I answered",
+    SilenceReason.GUARD_BLOCKED: "what I would have said rested on a room that not everyone here may read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptView:
+    """A receipt with what it rests on, before it is redacted."""
+
+    row: Row
+    sources: tuple[tuple[str, str, frozenset[RoomId]], ...]
+
+    @property
+    def private_to(self) -> PersonId | None:
+        """Return whom a private answer was for."""
+        return None if self.row["private_to"] is None else PersonId(self.row["private_to"])
+
+
+async def find(tx: Tx, room_id: RoomId, external_id: str | None) -> ReceiptView | None:
+    """Return the receipt of one of our messages in the room; of the newest delivered one if none is named."""
+    return await _view(tx, await outbox.find_receipt(tx, room_id, external_id))
+
+
+async def load(tx: Tx, outbox_id: OutboxId) -> ReceiptView | None:
+    """Return the receipt of one answer."""
+    return await _view(tx, await outbox.load_receipt(tx, outbox_id))
+
+
+async def _view(tx: Tx, row: Row | None) -> ReceiptView | None:
+    if row is None:
+        return None
+    sources = await outbox.list_sources(tx, OutboxId(row["outbox_id"]))
+    return ReceiptView(
+        row, tuple((each["kind"], each["ref"], frozenset(map(RoomId, each["audience"]))) for each in sources)
+    )
+
+
+def fields(view: ReceiptView, readable: frozenset[RoomId]) -> dict[str, object]:
+    """Return the receipt as data, redacted to what a reader of these rooms may see."""
+    row = view.row
+    return {
+        "trigger": row["trigger"],
+        "rule": row["rule"],
+        "provider": row["provider"],
+        "model": row["model"] or None,
+        "generated_by": row["model"] or "none",
+        "prompt_sha256": row["prompt_sha256"] or None,
+        "role": row["role"] or None,
+        "persona": row["persona"] or None,
+        "input_tokens": row["input_tokens"],
+        "output_tokens": row["output_tokens"],
+        "usd": row["usd_micro"] / 1_000_000,
+        "attempts": row["attempts"],
+        "guards": row["guards"],
+        "gates": row["gates"],
+        "sections": row["sections"],
+        "sources": [_shown(kind, ref, rooms, readable) for kind, ref, rooms in view.sources],
+        "source_gone": row["source_gone"],
+        "state": row["state"],
+        "at": row["at"].isoformat(),
+        "delivered_at": None if row["delivered_at"] is None else row["delivered_at"].isoformat(),
+    }
+
+
+def render(view: ReceiptView, readable: frozenset[RoomId], tz: tzinfo) -> str:
+    """Return the receipt in words, redacted to what a reader of these rooms may see."""
+    row = view.row
+    lines = [
+        f"Receipt {row['outbox_id']} · {row['kind']} · {row['state']}",
+        f"Asked by: {row['trigger']}" + (" (deleted since)" if row["source_gone"] else ""),
+        f"Rule: {row['rule']}" + _gates(row["gates"]),
+        f"Made by: {_maker(row)}",
+        f"Cost: ${row['usd_micro'] / 1_000_000:.6f} · {row['input_tokens']} tokens read,"
+        f" {row['output_tokens']} written · attempt {row['attempts']}",
+    ]
+    if row["prompt_sha256"]:
+        lines.append(f"Prompt: sha256 {row['prompt_sha256']} · role {row['role']} · style {row['persona']}")
+        kept = ", ".join(f"{part['name']} {part['tokens']}" for part in row["sections"] if part["tokens"])
+        lines.append(f"Sections (tokens): {kept}")
+    if view.sources:
+        shown = [_shown(kind, ref, rooms, readable) for kind, ref, rooms in view.sources]
+        lines.append("Sources: " + ", ".join(shown))
+    else:
+        lines.append("Sources: none")
+    if row["guards"]:
+        lines.append("Guards that fired: " + ", ".join(row["guards"]))
+    lines.append(f"Decided {_when(row['at'], tz)} · delivered {_when(row['delivered_at'], tz)}")
+    return "\n".join(lines)
+
+
+def render_decision(row: DecisionRow, tz: tzinfo) -> str:
+    """Return a decision in words: the first gate that said no, and what would change it."""
+    when = _when(row.at, tz)
+    if row.reason is None:
+        return f"That message ({when}) was accepted; /why explains the answer."
+    return f"I said nothing to that message ({when}): {_GATES.get(row.reason, row.reason.value)}."
+
+
+def _maker(row: Row) -> str:
+    match row["provider"]:
+        case "code":
+            return "code, from a stock message or a command; no model was called"
+        case "quotes":
+            return "nobody: verbatim quotes; no model was called"
+        case provider:
+            return f"{row['model']} ({provider})"
+
+
+def _gates(gates: Mapping[str, object]) -> str:
+    return f" ({', '.join(f'{name} {value}' for name, value in gates.items())})" if gates else ""
+
+
+def _shown(kind: str, ref: str, rooms: frozenset[RoomId], readable: frozenset[RoomId]) -> str:
+    return f"{kind} {ref}" if usable(rooms, readable) else "a source you can't see"
+
+
+def _when(at: datetime | None, tz: tzinfo) -> str:
+    return "not yet" if at is None else at.astimezone(tz).strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -1,0 +1,297 @@
+"""Intake: one transaction stores an event, decides by all gates and queues the work (TX A)."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from core.chat.answers import Asked
+from core.chat.changes import apply_delete, apply_edit
+from core.chat.notices import Notices
+from core.chat.work import command_job, reply_job
+from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, parse_limits
+from core.domain.ids import InboxId, PersonId, TurnId
+from core.domain.messages import Address, InboundMessage, MessageKind, quiet_window
+from core.domain.rooms import ArchiveSwitch, Community, Room, RoomKind
+from core.domain.speech import NoSpeech, SilenceReason, should_reply
+from core.ports import Accepted, Clock
+from core.store import archive, budgets, inbox, jobs, people, rates
+from core.store.engine import Database, Tx
+
+ANSWERED_UNTIL = timedelta(minutes=15)
+"""How old a message may be that came by catch-up and is still answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """One event with what the store knows of its room and person."""
+
+    message: InboundMessage
+    room: Room
+    person_id: PersonId
+    opted_out: bool
+    limits: PersonLimits
+    trace: str
+
+    def asked(self, inbox_id: InboxId) -> Asked:
+        """Return what an answer carries along."""
+        return Asked(
+            community_id=self.room.community_id,
+            room_id=self.room.id,
+            person_id=self.person_id,
+            front_end=self.message.front_end,
+            reply_to=self.message.message_id,
+            language=self.room.language,
+            trace=self.trace,
+            at=self.message.sent_at,
+            inbox_id=inbox_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receiver:
+    """What intake needs.
+
+    `text_limits`: the longest text of each front end, in characters. `keeps_doors`: front ends whose rooms
+    exist only here, so that we must check ourselves who may enter (the terminal). `question_of` returns the
+    question of an `/ask` and whether its answer is private; None for any other command.
+    """
+
+    database: Database
+    clock: Clock
+    notices: Notices
+    text_limits: Mapping[str, int]
+    keeps_doors: frozenset[str]
+    question_of: Callable[[str], tuple[str, bool] | None]
+
+    async def accept(self, message: InboundMessage) -> Accepted:
+        """Store one event and queue what it asks for: all or nothing.
+
+        Raises:
+            Unavailable: The store is down; nothing was stored.
+        """
+        async with self.database.transaction() as tx:
+            arrival = await self._arrive(tx, message)
+            if message.front_end in self.keeps_doors and not await people.may_enter(
+                tx, arrival.room.id, arrival.person_id
+            ):
+                return await _turn_away(tx, arrival)
+            match message.kind:
+                case MessageKind.TEXT | MessageKind.COMMAND:
+                    return await self._take(tx, arrival)
+                case MessageKind.EDIT | MessageKind.DELETE if await _store(tx, arrival, keep_text=False) is None:
+                    return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
+                case MessageKind.EDIT:
+                    added = await apply_edit(tx, arrival.room, message, self.clock.now())
+                    if added is not None:
+                        return await self._answer(tx, arrival, added)
+                case MessageKind.DELETE:
+                    await apply_delete(tx, arrival.room, message)
+                case MessageKind.BUTTON | MessageKind.SERVICE:
+                    pass
+            return _silent(arrival, SilenceReason.NOT_ADDRESSED)
+
+    async def _arrive(self, tx: Tx, message: InboundMessage) -> Arrival:
+        room = await archive.find_room(tx, message.room) or await self._meet(tx, message)
+        own = message.front_end in self.keeps_doors
+        person = await people.ensure_person(
+            tx,
+            message.room.platform,
+            message.person_ref,
+            room.community_id,
+            message.display_name,
+            limits="unlimited" if own else "default",
+        )
+        return Arrival(
+            message=message,
+            room=room,
+            person_id=person.id,
+            opted_out=person.opted_out,
+            limits=parse_limits(person.limits),
+            trace=secrets.token_hex(8),
+        )
+
+    async def _meet(self, tx: Tx, message: InboundMessage) -> Room:
+        """Make rows for a room never seen: readable by itself alone unless it is our own, archive off."""
+        own = message.front_end in self.keeps_doors
+        chat_ref = message.front_end if own else message.room.chat_ref
+        community_id = await archive.add_community(tx, message.room.platform, chat_ref, chat_ref)
+        direct = Address.DM in message.addressed_by
+        kind = RoomKind.DM if direct else RoomKind.TERMINAL if own else RoomKind.CHANNEL
+        name = message.room.chat_ref
+        room_id = await archive.add_room(tx, community_id, message.room, kind, name, archive=ArchiveSwitch.OFF)
+        if direct:
+            person = await people.ensure_person(
+                tx, message.room.platform, message.person_ref, community_id, message.display_name
+            )
+            await people.save_access(tx, room_id, community_id, everyone=False, users=[person.id])
+        elif own:
+            await people.save_access(tx, room_id, community_id, everyone=True)
+        return await archive.load_room(tx, room_id)
+
+    async def _take(self, tx: Tx, arrival: Arrival) -> Accepted:
+        addressed = bool(arrival.message.addressed_by)
+        inbox_id = await _store(tx, arrival, keep_text=addressed)
+        if inbox_id is None:
+            return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
+        if arrival.room.archived and not arrival.opted_out:
+            await _archive(tx, arrival)
+        if not addressed:
+            return _silent(arrival, SilenceReason.NOT_ADDRESSED)
+        return await self._answer(tx, arrival, inbox_id)
+
+    async def _answer(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> Accepted:
+        community = await archive.load_community(tx, arrival.room.community_id)
+        reason, gates = await self._gates(tx, arrival, community, inbox_id)
+        await _decide(tx, arrival, inbox_id, reason, community.settings_version, gates)
+        if reason is not None:
+            return _silent(arrival, reason)
+        turn_id = await self._open(tx, arrival, inbox_id)
+        await inbox.attach(tx, inbox_id, turn_id)
+        return Accepted("reply", None, arrival.room.id, turn_id)
+
+    async def _gates(
+        self, tx: Tx, arrival: Arrival, community: Community, inbox_id: InboxId
+    ) -> tuple[SilenceReason | None, dict[str, object]]:
+        """Ask the gates in order of cost: values first, then the pace, then the purses."""
+        message, room = arrival.message, arrival.room
+        now = self.clock.now()
+        local = now.astimezone(ZoneInfo(community.timezone))
+        verdict = should_reply(room, message.addressed_by, message.origin, local, arrival.opted_out)
+        if isinstance(verdict, NoSpeech):
+            return verdict.reason, {"mode": room.mode}
+        if not message.live and now - message.sent_at > ANSWERED_UNTIL:
+            return SilenceReason.TOO_OLD, {"age_s": round((now - message.sent_at).total_seconds())}
+        wait_s = await _pace(tx, arrival)
+        if wait_s is not None:
+            await self.notices.wait(tx, arrival.asked(inbox_id), wait_s)
+            return SilenceReason.RATE_LIMITED, {"wait_s": round(wait_s)}
+        spent = await budgets.look(tx, _draw(arrival), now)
+        if spent is not None:
+            await self.notices.spent(tx, arrival.asked(inbox_id), spent, community.timezone)
+            return SilenceReason.BUDGET_SPENT, {"purse": spent.scope}
+        return None, {"mode": room.mode, "addressed_by": sorted(message.addressed_by)}
+
+    async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> TurnId:
+        """Join the person's open turn or open one, with the job that answers it."""
+        message, room = arrival.message, arrival.room
+        command = message.kind is MessageKind.COMMAND
+        asked = self.question_of(message.text) if command else None
+        window = timedelta()
+        if message.quiet_window and not command:
+            window = quiet_window(message.text, self.text_limits[message.front_end])
+            joined = await inbox.join_turn(tx, room.id, arrival.person_id, message.front_end, window)
+            if joined is not None:
+                return joined
+        if asked is not None:
+            await inbox.set_text(tx, inbox_id, asked[0])
+        turn_id = await inbox.open_turn(
+            tx,
+            message,
+            community_id=room.community_id,
+            room_id=room.id,
+            person_id=arrival.person_id,
+            private=command if asked is None else asked[1],
+            window=window,
+            trace=arrival.trace,
+        )
+        make = command_job if command and asked is None else reply_job
+        job = make(
+            turn_id,
+            community_id=room.community_id,
+            room_id=room.id,
+            person_id=arrival.person_id,
+            trace=arrival.trace,
+            wait_s=window.total_seconds(),
+        )
+        (job_id,) = await jobs.enqueue(tx, [job])
+        if job_id is not None:
+            await inbox.set_job(tx, turn_id, job_id)
+        return turn_id
+
+
+async def _turn_away(tx: Tx, arrival: Arrival) -> Accepted:
+    """Refuse entry to a room kept here: the decision is stored, nothing of the text is."""
+    inbox_id = await _store(tx, arrival, keep_text=False)
+    if inbox_id is not None:
+        await _decide(tx, arrival, inbox_id, SilenceReason.NO_PERMISSION, 0, {})
+    return _silent(arrival, SilenceReason.NO_PERMISSION)
+
+
+async def _store(tx: Tx, arrival: Arrival, *, keep_text: bool) -> InboxId | None:
+    return await inbox.add(
+        tx,
+        arrival.message,
+        community_id=arrival.room.community_id,
+        room_id=arrival.room.id,
+        person_id=arrival.person_id,
+        keep_text=keep_text,
+        trace=arrival.trace,
+    )
+
+
+async def _archive(tx: Tx, arrival: Arrival) -> None:
+    message = arrival.message
+    await archive.add_message(
+        tx,
+        archive.NewMessage(
+            room_id=arrival.room.id,
+            community_id=arrival.room.community_id,
+            author_id=arrival.person_id,
+            platform_ref=message.message_id,
+            kind=message.kind,
+            text=message.text,
+            sent_at=message.sent_at,
+            reply_to_ref=message.reply_to,
+            origin="live" if message.live else "catchup",
+        ),
+    )
+
+
+async def _decide(
+    tx: Tx,
+    arrival: Arrival,
+    inbox_id: InboxId,
+    reason: SilenceReason | None,
+    settings_version: int,
+    gates: Mapping[str, object],
+) -> None:
+    await inbox.add_decision(
+        tx,
+        inbox_id,
+        room_id=arrival.room.id,
+        person_id=arrival.person_id,
+        message_ref=arrival.message.message_id,
+        reason=reason,
+        settings_version=settings_version,
+        gates=gates,
+    )
+
+
+async def _pace(tx: Tx, arrival: Arrival) -> float | None:
+    """Take one answer from the person's and the room's pace; return the seconds to wait if one refuses."""
+    pace = arrival.limits.pace(PERSON_ASKS)
+    person_key, room_key = f"person:{arrival.person_id}:ask", f"room:{arrival.room.id}:ask"
+    if pace is None:
+        return None
+    wait_s = await rates.take(tx, person_key, pace.cost_s, pace.burst_s)
+    if wait_s is None:
+        wait_s = await rates.take(tx, room_key, ROOM_ASKS.cost_s, ROOM_ASKS.burst_s)
+        if wait_s is not None:
+            await rates.give_back(tx, person_key, pace.cost_s)
+    return wait_s
+
+
+def _draw(arrival: Arrival) -> Draw:
+    return Draw(
+        person_id=arrival.person_id,
+        room_id=arrival.room.id,
+        community_id=arrival.room.community_id,
+        limits=arrival.limits,
+        answers=1,
+    )
+
+
+def _silent(arrival: Arrival, reason: SilenceReason) -> Accepted:
+    return Accepted("no_speech", reason, arrival.room.id)

@@ -1,0 +1,287 @@
+"""The `reply` job: gates as of now, context, reservation (TX C); the model; draft and job end together (TX E)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from core.chat.answers import Asked, Proof, draft_receipt, queue_answer, queue_send
+from core.chat.asking import Answered, Asking, Call, Settle
+from core.chat.stage import Stage
+from core.chat.voice import Voice
+from core.chat.work import TurnWork
+from core.domain.audience import InRoom, Private, Venue
+from core.domain.budgets import Draw, Reservation, UsageRow
+from core.domain.errors import BotError, StaleState
+from core.domain.ids import TurnId
+from core.domain.jobs import Ok, Outcome, Snooze
+from core.domain.messages import Address, Origin
+from core.domain.prompt import RequestContext, Role
+from core.domain.rooms import Community, Room
+from core.domain.speech import Draft, NoSpeech, ReceiptSource, SilenceReason, SpeechKind, should_reply
+from core.jobs.executor import JobContext
+from core.ports import Clock, FrontEnd
+from core.prompt.catalog import Catalog
+from core.prompt.context import ChatParts, gather, passage_of
+from core.prompt.fences import clean_name
+from core.prompt.stock import StockKey
+from core.providers.quotes import Quote, compose
+from core.providers.router import Route, Router
+from core.retrieval import service as retrieval
+from core.retrieval.service import Hit
+from core.store import archive, budgets, inbox, outbox, people
+from core.store.engine import Tx
+from core.store.inbox import TurnRow
+from core.store.people import ReadableRooms
+
+PASSAGES = 8
+QUOTES = 3
+REPLY_TIMEOUT_S = 180.0
+VOICE_ROLE = "voice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What TX C found: everything the answer may be made from, and what is held for it."""
+
+    turn: TurnRow
+    asked: Asked
+    room: Room
+    community: Community
+    context: RequestContext
+    hits: tuple[Hit, ...]
+    own_texts: tuple[str, ...]
+    account: str
+    route: Route | None
+    reservation: Reservation
+    draw: Draw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replier:
+    """What a reply needs; one for the process. `front_ends`: those it can show growing answers on."""
+
+    clock: Clock
+    front_ends: Mapping[str, FrontEnd]
+    catalog: Catalog
+    voice: Voice
+    readable: ReadableRooms
+    router: Router
+    asking: Asking
+
+    async def run(self, ctx: JobContext, work: TurnWork) -> Outcome:
+        """Answer one turn once.
+
+        Raises:
+            ClaimLost: Another worker owns the turn; nothing was written.
+            StaleState: A fragment or an edit came meanwhile; the turn is answered again from fresh data.
+            BotError: The model could not answer; what it cost is settled already.
+        """
+        prepared = await ctx.advance(lambda tx: self._prepare(tx, ctx, TurnId(work.turn_id)), durable=False)
+        if not isinstance(prepared, Prepared):
+            return prepared
+        if prepared.route is None:
+            answered = self._quote(ctx, prepared)
+        else:
+            answered = await self.asking.answer(self._call(ctx, prepared, prepared.route))
+        await self._commit(ctx, prepared, answered)
+        return Ok()
+
+    def _call(self, ctx: JobContext, prepared: Prepared, route: Route) -> Call:
+        turn = prepared.turn
+        stage = Stage(
+            ctx,
+            self.front_ends.get(turn.front_end),
+            self.clock,
+            self.readable,
+            room=prepared.room,
+            asked=prepared.asked,
+            turn_id=turn.id,
+            private_to=prepared.account if turn.private else None,
+            private=turn.private,
+        )
+        return Call(
+            ctx=ctx,
+            route=route,
+            role=self._role(),
+            room=prepared.room,
+            draw=prepared.draw,
+            reservation_id=prepared.reservation.id,
+            context=prepared.context,
+            own_texts=prepared.own_texts,
+            stage=stage,
+            trace=turn.trace,
+        )
+
+    def _role(self) -> Role:
+        return self.catalog.roles[VOICE_ROLE]
+
+    async def _prepare(self, tx: Tx, ctx: JobContext, turn_id: TurnId) -> Prepared | Outcome:
+        """TX C: look again at everything that may have changed, gather, and hold the worst case as the last act."""
+        turn = await inbox.load_turn(tx, turn_id)
+        if turn.state not in ("open", "running"):
+            return Ok()
+        if turn.state == "open" and turn.wait.total_seconds() > 0:
+            return Snooze(turn.wait.total_seconds())
+        room = await archive.load_room(tx, turn.room_id)
+        community = await archive.load_community(tx, turn.community_id)
+        now = self.clock.now()
+        reason = self._gate(turn, room, community)
+        if reason is not None:
+            await self._stay_silent(tx, turn, room, community, reason)
+            return Ok()
+        await inbox.start_turn(tx, turn_id)
+        venue: Venue = Private(turn.person_id) if turn.private else InRoom(room.id)
+        readable = await self.readable.load(tx, community.id, venue, turn.person_id)
+        hits = await retrieval.search(tx, turn.text, readable, k=PASSAGES, but_not=(room.id, turn.reply_to))
+        parts = ChatParts(
+            passages=tuple(passage_of(hit.message) for hit in hits),
+            persona=self.catalog.personas.get(room.persona, self.catalog.personas["plain"]),
+            readable=readable,
+        )
+        context = await gather(tx, turn, room, community, parts, now)
+        own_texts = await archive.list_own_texts(tx, room.id)
+        route = self.router.route(self._role().tier)
+        draw = await _draw(tx, turn, route)
+        reservation = await budgets.reserve(
+            tx, draw, job_id=ctx.job.id, attempt=ctx.job.attempt, timeout_s=REPLY_TIMEOUT_S, now=now
+        )
+        return Prepared(
+            turn=turn, asked=_asked(turn, room), room=room, community=community, context=context, hits=hits,
+            own_texts=tuple(own_texts), account=await people.account_of(tx, turn.person_id), route=route, reservation=reservation, draw=draw,
+        )  # fmt: skip
+
+    def _gate(self, turn: TurnRow, room: Room, community: Community) -> SilenceReason | None:
+        if not turn.inbox_ids:
+            return SilenceReason.TRIGGER_DELETED
+        local = self.clock.now().astimezone(ZoneInfo(community.timezone))
+        # That it was addressed was decided at intake; a private answer passes like a command.
+        addressed = frozenset({Address.COMMAND if turn.private else Address.MENTION})
+        verdict = should_reply(room, addressed, Origin.HUMAN, local)
+        return verdict.reason if isinstance(verdict, NoSpeech) else None
+
+    async def _stay_silent(
+        self, tx: Tx, turn: TurnRow, room: Room, community: Community, reason: SilenceReason
+    ) -> None:
+        await inbox.end_turn(tx, turn.id, reason)
+        for inbox_id in turn.inbox_ids[:1]:
+            await inbox.add_decision(
+                tx, inbox_id, room_id=room.id, person_id=turn.person_id, message_ref=turn.reply_to, reason=reason,
+                settings_version=community.settings_version, gates={"at": "start", "mode": room.mode},
+            )  # fmt: skip
+
+    def _quote(self, ctx: JobContext, prepared: Prepared) -> Answered:
+        """Answer without a model: verbatim quotes, or the plain word that there is none."""
+        room = prepared.room
+        hits = prepared.hits[:QUOTES]
+        text = compose(
+            self.voice.say(room.language, StockKey.QUOTES_INTRO, room.id),
+            self.voice.say(room.language, StockKey.QUOTES_NONE, room.id),
+            [
+                Quote(
+                    clean_name(hit.message.author_name),
+                    hit.message.room_name,
+                    hit.message.sent_at,
+                    hit.message.text,
+                    hit.message.id,
+                )
+                for hit in hits
+            ],
+            prepared.context.tz,
+        )
+        sources = tuple(ReceiptSource("message", str(hit.message.id), hit.message.sources) for hit in hits)
+        usage = UsageRow(
+            job_id=ctx.job.id,
+            attempt=ctx.job.attempt,
+            purpose="reply",
+            provider="quotes",
+            person_id=prepared.turn.person_id,
+            room_id=room.id,
+            community_id=prepared.community.id,
+            answers=1,
+        )
+        return Answered(text=text, provider="quotes", sources=sources, settle=Settle(prepared.reservation.id, usage))
+
+    async def _commit(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> None:
+        """TX E: outbox, receipt, usage, turn and job end together, or nothing does."""
+        turn, asked = prepared.turn, prepared.asked
+
+        async def work(tx: Tx) -> None:
+            if not await inbox.end_turn(tx, turn.id, None, expected_version=turn.version):
+                raise StaleState("turn: changed while it was answered", turn=turn.id)
+            proof = self._proof(ctx, prepared, answered)
+            draft = Draft(
+                kind=SpeechKind.REPLY,
+                room_id=prepared.room.id,
+                front_end=turn.front_end,
+                reply_to=turn.reply_to,
+                text=answered.text,
+                audience=frozenset({prepared.room.id}).union(*(source.audience for source in answered.sources)),
+                dedupe=f"reply:{turn.id}",
+                private_to=turn.person_id if turn.private else None,
+            )
+            begun = await outbox.find(tx, draft.dedupe)
+            if begun is None:
+                await queue_answer(tx, draft, asked, proof)
+            else:  # a stream has shown words already: the send job makes the final edit
+                await outbox.set_body(tx, begun.id, draft.text, sorted(draft.audience))
+                await draft_receipt(tx, begun.id, asked, proof)
+                await queue_send(tx, begun.id, asked)
+            if answered.settle is not None:
+                await budgets.settle_usage(tx, answered.settle.reservation_id, answered.settle.usage)
+
+        try:
+            await ctx.finish(work)
+        except BotError:
+            if answered.settle is not None:
+                await self.asking.settle_apart(answered.settle)
+            raise
+
+    def _proof(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> Proof:
+        role = self._role()
+        persona = prepared.context.persona
+        usage = answered.settle.usage if answered.settle is not None else None
+        return Proof(
+            trigger=f"message:{prepared.turn.reply_to}",
+            rule="addressed",
+            provider=answered.provider,
+            model=answered.model,
+            usd_micro=usage.usd_micro if usage else 0,
+            input_tokens=usage.input_tokens if usage else 0,
+            output_tokens=usage.output_tokens if usage else 0,
+            prompt_sha256=answered.prompt.sha256 if answered.prompt else "",
+            role=f"{role.name}@{role.version}:{role.sha256[:12]}" if answered.prompt else "",
+            persona=f"{persona.name}@{persona.version}:{persona.sha256[:12]}" if answered.prompt else "",
+            attempts=ctx.job.attempt,
+            guards=answered.guards,
+            gates={"mode": prepared.room.mode, "settings_version": prepared.community.settings_version},
+            sections=tuple(answered.sections()),
+            sources=answered.sources,
+        )
+
+
+def _asked(turn: TurnRow, room: Room) -> Asked:
+    return Asked(
+        community_id=turn.community_id,
+        room_id=turn.room_id,
+        person_id=turn.person_id,
+        front_end=turn.front_end,
+        reply_to=turn.reply_to,
+        language=room.language,
+        trace=turn.trace,
+        at=turn.asked_at,
+        inbox_id=next(iter(turn.inbox_ids), None),
+    )
+
+
+async def _draw(tx: Tx, turn: TurnRow, route: Route | None) -> Draw:
+    limits = await people.load_limits(tx, turn.person_id)
+    worst = None if route is None else route.worst
+    return Draw(
+        person_id=turn.person_id,
+        room_id=turn.room_id,
+        community_id=turn.community_id,
+        limits=limits,
+        tokens=0 if worst is None else worst.tokens,
+        usd_micro=0 if worst is None else worst.usd_micro,
+        answers=1,
+    )

@@ -1,0 +1,141 @@
+"""The visible beginning of an answer while its rest is still coming: one message, edited, never doubled.
+
+Its outbox row and first part are committed before the platform is called (an early TX F, durable everywhere),
+so a retry after a crash finds that message and edits it. The final edit belongs to the `send` job.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.chat.answers import Asked
+from core.chat.deliver import public_text
+from core.domain.audience import InRoom, Private, usable
+from core.domain.ids import OutboxId, TurnId
+from core.domain.rooms import Room
+from core.domain.speech import Draft, OutboxState, ReceiptSource, SpeechKind
+from core.jobs.executor import JobContext
+from core.ports import Clock, Delivered, FrontEnd, OutgoingPart, SendRefused, Unsent
+from core.store import inbox, outbox
+from core.store.engine import Tx
+from core.store.people import ReadableRooms
+
+
+class Stage:
+    """Shows words of one answer. `shown` is what people have seen; `open` says whether more may be shown."""
+
+    def __init__(
+        self,
+        ctx: JobContext,
+        front_end: FrontEnd | None,
+        clock: Clock,
+        readable: ReadableRooms,
+        *,
+        room: Room,
+        asked: Asked,
+        turn_id: TurnId,
+        private_to: str | None,
+        private: bool,
+    ) -> None:
+        self.shown = ""
+        self.open = front_end is not None and front_end.stream_every_s is not None
+        self._ctx, self._front_end, self._clock, self._readable = ctx, front_end, clock, readable
+        self._room, self._asked, self._turn_id = room, asked, turn_id
+        self._private_to, self._private = private_to, private
+        self._part: OutgoingPart | None = None
+        self._external_id: str | None = None
+        self._shown_at = 0.0
+
+    async def show(self, text: str, sources: Sequence[ReceiptSource]) -> None:
+        """Show `text`, a guarded beginning of the answer, unless something was shown a moment ago."""
+        front_end = self._front_end
+        if not self.open or front_end is None or front_end.stream_every_s is None:
+            return
+        now = self._clock.monotonic()
+        if self._external_id is not None and now - self._shown_at < front_end.stream_every_s:
+            return
+        first, *more = front_end.split(text)
+        if more:  # the rest comes with the final text, in parts of its own
+            self.open = False
+        self._shown_at = now
+        if self._external_id is None:
+            await self._begin(front_end, first, sources)
+        elif self._part is not None and first != self.shown:
+            await self._edit(front_end, self._part, first)
+
+    async def _begin(self, front_end: FrontEnd, text: str, sources: Sequence[ReceiptSource]) -> None:
+        part = await self._ctx.advance(lambda tx: self._claim(tx, text, sources))
+        if part is None:
+            self.open = False
+            return
+        self._part = part
+        if self._external_id is not None:  # shown by an attempt that died
+            await self._edit(front_end, part, text)
+            return
+        result = await front_end.send(part)
+        outbox_id = OutboxId(part.outbox_id)
+        match result:
+            case Delivered(external_id):
+                self.shown, self._external_id = text, external_id
+                await self._ctx.advance(
+                    lambda tx: outbox.set_part(tx, outbox_id, 1, OutboxState.SENT, external_id=external_id)
+                )
+            case Unsent() | SendRefused():
+                self.open = False
+                await self._ctx.advance(lambda tx: outbox.set_part(tx, outbox_id, 1, OutboxState.READY))
+            case _:
+                self.open = False  # the part stays `sending`: the send job finds out what became of it
+
+    async def _claim(self, tx: Tx, text: str, sources: Sequence[ReceiptSource]) -> OutgoingPart | None:
+        """Look at the audience now, and write down that the first part is being sent."""
+        asked = self._asked
+        venue = Private(asked.person_id) if self._private else InRoom(self._room.id)
+        readable = await self._readable.load(tx, asked.community_id, venue, None)
+        rooms = frozenset({self._room.id}).union(*(source.audience for source in sources))
+        if not usable(rooms, readable | {self._room.id}):
+            return None
+        dedupe = f"reply:{self._turn_id}"
+        begun = await outbox.find(tx, dedupe)
+        if begun is None:
+            draft = Draft(
+                kind=SpeechKind.REPLY,
+                room_id=self._room.id,
+                front_end=asked.front_end,
+                reply_to=asked.reply_to,
+                text=text,
+                audience=rooms,
+                dedupe=dedupe,
+                private_to=asked.person_id if self._private else None,
+            )
+            outbox_id = await outbox.add(
+                tx, draft, community_id=asked.community_id, trace=asked.trace, asked_at=asked.at,
+                state=OutboxState.SENDING,
+            )  # fmt: skip
+            if outbox_id is None:
+                return None
+            await outbox.set_parts(tx, outbox_id, [text])
+            await inbox.mark_shown(tx, self._turn_id)
+        else:
+            outbox_id = begun.id
+        part = (await outbox.list_parts(tx, outbox_id))[0]
+        self._external_id = part.external_id
+        if part.external_id is None:
+            await outbox.begin_part(tx, outbox_id, 1, self._ctx.attempt)
+        return OutgoingPart(
+            room=self._room.key,
+            text=public_text(text),
+            nonce=part.nonce,
+            reply_to=asked.reply_to,
+            private_to=self._private_to,
+            plain=False,
+            outbox_id=outbox_id,
+            n=1,
+        )
+
+    async def _edit(self, front_end: FrontEnd, part: OutgoingPart, text: str) -> None:
+        if self._external_id is None:
+            return
+        result = await front_end.edit(self._external_id, replace(part, text=public_text(text)))
+        if isinstance(result, Delivered):
+            self.shown = text
+        else:
+            self.open = False  # the final edit is tried by the send job, with its patience

@@ -1,0 +1,1 @@
+"""Unattended work: ticks become slots, a slot is claimed once, a run goes phase by phase."""

@@ -1,0 +1,41 @@
+"""Housekeeping of the store: expiry, blanking, pruning, books. Each step is small and may run twice."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from core.domain.jobs import Ok, Outcome
+from core.jobs.executor import JobContext, Observe
+from core.store import budgets, inbox, jobs, outbox, rates
+
+log = structlog.get_logger()
+
+
+class UpkeepWork(BaseModel):
+    """One slot of upkeep."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """The `upkeep` job."""
+
+    observe: Observe
+
+    async def run(self, ctx: JobContext, _: UpkeepWork) -> Outcome:
+        """Do every step in a transaction of its own; report what the books get wrong."""
+        lost = await ctx.advance(budgets.expire, durable=False)
+        blanked = await ctx.advance(inbox.blank_old, durable=False)
+        emptied = await ctx.advance(outbox.blank_old, durable=False)
+        await ctx.advance(rates.sweep, durable=False)
+        pruned = await ctx.advance(budgets.prune, durable=False)
+        removed = await ctx.advance(jobs.keep_house)
+        wrong = await ctx.advance(budgets.invariants, durable=False)
+        for line in wrong:
+            log.error("budget.books_wrong", what=line)
+        log.info("upkeep.done", assumed=len(lost), blanked=blanked, emptied=emptied, pruned=pruned, **dict(removed))
+        return Ok()

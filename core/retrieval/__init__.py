@@ -1,0 +1,1 @@
+"""What the community said, found again: search under the audience rule."""
