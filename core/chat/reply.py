@@ -140,15 +140,25 @@ class Replier:
         )
         context = await gather(tx, turn, room, community, parts, now)
         own_texts = await archive.list_own_texts(tx, room.id)
+        account = await people.account_of(tx, turn.person_id)
         route = self.router.route(self._role().tier)
         draw = await _draw(tx, turn, route)
         reservation = await budgets.reserve(
             tx, draw, job_id=ctx.job.id, attempt=ctx.job.attempt, timeout_s=REPLY_TIMEOUT_S, now=now
         )
         return Prepared(
-            turn=turn, asked=_asked(turn, room), room=room, community=community, context=context, hits=hits,
-            own_texts=tuple(own_texts), account=await people.account_of(tx, turn.person_id), route=route, reservation=reservation, draw=draw,
-        )  # fmt: skip
+            turn=turn,
+            asked=_asked(turn, room),
+            room=room,
+            community=community,
+            context=context,
+            hits=hits,
+            own_texts=tuple(own_texts),
+            account=account,
+            route=route,
+            reservation=reservation,
+            draw=draw,
+        )
 
     def _gate(self, turn: TurnRow, room: Room, community: Community) -> SilenceReason | None:
         if not turn.inbox_ids:
