@@ -56,9 +56,9 @@ async def server() -> AsyncIterator[str]:
     home = Path(tempfile.mkdtemp(prefix="voidbot-test-"))
     home.chmod(0o755)
     # Speed only: nothing here survives the session. Crash tests start servers of their own.
-    embedded = EmbeddedPostgres(
-        home, EmbeddedSettings(extra={"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
-    )
+    # A clone that is being vacuumed cannot be dropped by a plain role.
+    off = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
+    embedded = EmbeddedPostgres(home, EmbeddedSettings(extra=dict.fromkeys(off, "off")))
     try:
         yield await embedded.ensure()
     finally:

@@ -26,6 +26,7 @@ from core.store.leases import Incarnation
 log = structlog.get_logger()
 
 CANCEL_GRACE_S = 2.0
+MOST_WORKERS = 20
 RECONCILE_EVERY_S = 30.0
 CONFLICT_TRIES = 20
 
@@ -264,7 +265,7 @@ class Worker:
 
     async def _pulse(self, store: Incarnation) -> None:
         """Beat and tick, on one connection: once a second, or five times in `dead_after_s` if that is shorter."""
-        reconcile_at = self._clock.monotonic() + RECONCILE_EVERY_S
+        reconcile_at = self._clock.monotonic()
         async with asyncio.TaskGroup() as burials:
             while True:
                 await asyncio.sleep(self._pulse_s)
@@ -321,6 +322,12 @@ class Worker:
             self._observe("queue_depth", lanes, {"pool": pool, "state": state})
             if state == "ready":
                 self._observe("queue_oldest_seconds", oldest_s, {"pool": pool})
+        for name, value in (await store.wear()).items():
+            self._observe(name, value, {})
+        workers = await store.count_workers()
+        if workers > MOST_WORKERS:
+            # Each claim share-locks lanes; many claimers at once fill the cache of shared locks.
+            log.warning("worker.too_many", workers=workers, most=MOST_WORKERS)
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> str:

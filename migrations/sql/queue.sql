@@ -552,7 +552,7 @@ begin
     return;
   end if;
   delete from queue.worker where id = any(array(
-    select id from queue.worker where beat_at < voidbot.now() - make_interval(secs => dead_after)
+    select id from queue.worker where beat_at < voidbot.now() - make_interval(secs => dead_after) and id <> ticker
       for update skip locked));
   -- step lost.declared
   for held in
