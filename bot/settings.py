@@ -221,6 +221,11 @@ class Settings(BaseModel):
         """Whether the operator named the address, so that it may be other than loopback."""
         return "http_host" in self.model_fields_set
 
+    @property
+    def http_chosen(self) -> bool:
+        """Whether the operator named the port, so that roles without pages answer health checks there too."""
+        return "http_port" in self.model_fields_set
+
     def loads_sample(self, platforms: Sequence[str]) -> bool:
         """Return whether the sample community is loaded, given the connected platforms' names."""
         return not platforms if self.sample is None else self.sample

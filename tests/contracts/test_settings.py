@@ -144,6 +144,10 @@ def test_only_a_named_address_may_lie_outside() -> None:
     assert not load().http_outside and load(VOIDBOT_HTTP_HOST="0.0.0.0").http_outside  # noqa: S104
 
 
+def test_only_a_named_port_is_for_every_role() -> None:
+    assert not load().http_chosen and load(VOIDBOT_HTTP_PORT="8642").http_chosen
+
+
 def test_secrets_are_in_no_representation(tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text(LISTED)
     settings = load(
