@@ -48,7 +48,7 @@ from core.prompt.catalog import Catalog, load_catalog
 from core.prompt.tokens import estimate
 from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
-from core.providers.router import Router
+from core.providers.router import Connect, Router
 from core.store import archive, budgets, jobs
 from core.store.engine import Database, current_revision, head_revision, transaction_is_open
 from core.store.people import ReadableRooms
@@ -103,6 +103,7 @@ async def open_app(
     say: Say,
     front_ends: MakeFrontEnds,
     clock: Clock | None = None,
+    connect_model: Connect | None = None,
     fault: Fault = lambda point: None,
     log_file: Path | None = None,
 ) -> AsyncIterator[App]:
@@ -114,6 +115,7 @@ async def open_app(
         say: Takes lines for the operator while starting and stopping.
         front_ends: Makes the front ends whose connection this process owns.
         clock: Another clock for tests.
+        connect_model: Other models for tests.
         fault: For crash tests.
         log_file: Where logs go while a chat has the terminal.
 
@@ -134,7 +136,7 @@ async def open_app(
         readable = ReadableRooms()
         router = Router(
             _tiers(settings),
-            partial(connect, estimate=estimate, guard=_no_transaction_open),
+            connect_model or partial(connect, clock=clock, estimate=estimate, guard=_no_transaction_open),
             clock,
             estimate,
         )
@@ -154,7 +156,7 @@ async def open_app(
             question_of=question_of,
         )
         page = None
-        if Role.WEB in roles:
+        if Role.WEB in roles or settings.http_chosen:
             checks = _checks(storage, worker, owned)
             server = HealthServer(checks, metrics.text, clock, version=version("voidbot"), lag=_lag(metrics))
             page = await server.start(settings.http_host, settings.http_port, outside=settings.http_outside)

@@ -1,9 +1,22 @@
 """The only fakes: they implement ports, and mypy holds them to it."""
 
 import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from core.ports import Clock
+from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
+from core.ports import (
+    Accept,
+    Ambiguous,
+    Clock,
+    Delivered,
+    FrontEnd,
+    ModelProvider,
+    OutgoingPart,
+    SendResult,
+)
 from core.store.engine import Database
 
 
@@ -25,3 +38,121 @@ class ManualClock(Clock):
         if self._database is not None:
             async with self._database.transaction() as tx:
                 await tx.execute("update voidbot_test.clock set shift = $1", self._shift)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message as a person in the room would see it: its latest text."""
+
+    id: str
+    part: OutgoingPart
+    edits: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.part.text.text
+
+
+class RecordingFrontEnd(FrontEnd):
+    """A platform in memory: keeps what it shows, folds nonces or not, and misbehaves by script.
+
+    `results`: what `send` answers instead of delivering, first come first. A `lost` answer is shown and
+    then said to be ambiguous. `history`: whether own messages can be read back.
+    """
+
+    def __init__(
+        self,
+        name: str = "console",
+        *,
+        nonce_window: timedelta | None = timedelta(days=3650),
+        history: bool = True,
+        stream_every_s: float | None = None,
+        limit: int = 2000,
+    ) -> None:
+        self._name, self._window, self._every, self._limit = name, nonce_window, stream_every_s, limit
+        self._history = history
+        self.shown: dict[str, Shown] = {}
+        self.results: deque[SendResult] = deque()
+        self.edit_results: deque[SendResult] = deque()
+        self.lost = 0
+        self.calls: list[tuple[str, OutgoingPart]] = []
+        self.before_send: Callable[[], None] = lambda: None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def nonce_window(self) -> timedelta | None:
+        return self._window
+
+    @property
+    def stream_every_s(self) -> float | None:
+        return self._every
+
+    @property
+    def text_limit(self) -> int:
+        return self._limit
+
+    def split(self, text: str) -> Sequence[str]:
+        return [text[at : at + self._limit] for at in range(0, len(text), self._limit)] or [""]
+
+    async def send(self, part: OutgoingPart) -> SendResult:
+        self.calls.append(("send", part))
+        self.before_send()
+        if self.results:
+            return self.results.popleft()
+        external_id = self._find(part) if self._window is not None else None
+        if external_id is None:
+            external_id = f"s{len(self.shown) + 1}"
+            self.shown[external_id] = Shown(external_id, part)
+        if self.lost:
+            self.lost -= 1
+            return Ambiguous("the answer was lost")
+        return Delivered(external_id)
+
+    async def find_sent(self, part: OutgoingPart, since: datetime) -> str | Ambiguous | None:
+        self.calls.append(("find", part))
+        return self._find(part) if self._history else Ambiguous("no history")
+
+    async def edit(self, external_id: str, part: OutgoingPart) -> SendResult:
+        self.calls.append(("edit", part))
+        if self.edit_results:
+            return self.edit_results.popleft()
+        before = self.shown[external_id]
+        self.shown[external_id] = replace(before, part=part, edits=before.edits + 1)
+        return Delivered(external_id)
+
+    async def run(self, accept: Accept) -> None:
+        """Take in nothing: tests call `accept` themselves."""
+
+    def _find(self, part: OutgoingPart) -> str | None:
+        return next((each.id for each in self.shown.values() if each.part.nonce == part.nonce), None)
+
+    def texts(self) -> list[str]:
+        return [each.text for each in self.shown.values()]
+
+
+class ScriptedModel(ModelProvider):
+    """A model that answers at once from a function of the request."""
+
+    def __init__(self, answer: Callable[[ModelRequest], str] = lambda request: "Certainly.") -> None:
+        self._answer = answer
+        self.requests: list[ModelRequest] = []
+
+    @property
+    def model(self) -> str:
+        return "scripted"
+
+    async def complete(self, request: ModelRequest) -> Completion:
+        self.requests.append(request)
+        return Completion(self._answer(request), Usage(100, 10), self.model, Finish.STOP)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        completion = await self.complete(request)
+        for word in completion.text.splitlines(keepends=True):
+            yield Delta(word)
+        yield Delta(completion=completion)
+
+    async def aclose(self) -> None:
+        """Have nothing to close."""
