@@ -100,7 +100,7 @@ def chat_parts(context: RequestContext, bench: Workbench, frames: Mapping[str, i
             Cut.SENTENCES,
             least_body=PASSAGE_LEAST_TOKENS,
         ),
-        Part("chain", chain, _ends_first(len(chain)), frames["chain"], Cut.MIDDLE, 1, min(2, len(chain))),
+        Part("chain", chain, ends_first(len(chain)), frames["chain"], Cut.MIDDLE, 1, min(2, len(chain))),
         Part(
             "transcript",
             transcript,
@@ -173,7 +173,7 @@ def _newest_first(facts: Sequence[Fact]) -> tuple[int, ...]:
     return tuple(sorted(range(len(facts)), key=lambda index: facts[index].noted_at, reverse=True))
 
 
-def _ends_first(count: int) -> tuple[int, ...]:
+def ends_first(count: int) -> tuple[int, ...]:
     """Return indexes from both ends inward, the last one first: the middle goes first of all."""
     order: list[int] = []
     for step in range((count + 1) // 2):

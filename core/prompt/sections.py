@@ -226,11 +226,9 @@ def cut_sentences(text: str, budget: int, meter: Meter) -> str:
     Where no sentence ends late enough, the text is cut where the budget ends.
     """
     head = meter.head(text, budget)
-    for match in reversed(list(_SENTENCE_END.finditer(head))):
-        if meter.cost(head[: match.end()]) < PASSAGE_LEAST_TOKENS:
-            break
-        head = head[: match.end()]
-        break
+    ends = [match.end() for match in _SENTENCE_END.finditer(head)]
+    if ends and meter.cost(head[: ends[-1]]) >= PASSAGE_LEAST_TOKENS:
+        head = head[: ends[-1]]
     missing = len(text) - len(head)
     return f"{head.rstrip()}\n{_note(missing)}" if missing else text
 

@@ -168,20 +168,18 @@ def many_passages(count: int) -> tuple[Passage, ...]:
     return tuple(Passage(f"u{n}", BO, NOW - timedelta(days=n), "plans", text, HERE_ONLY) for n in range(count))
 
 
-def test_passages_go_by_rank_and_the_last_is_cut_at_a_sentence() -> None:
+def test_passages_go_by_rank() -> None:
     prompt = reply(context(passages=many_passages(90), transcript=talk(2_000)))
     kept = [source.key for source in prompt.handles.values() if source.kind is SourceKind.PASSAGE]
+    assert 0 < len(kept) < 90
     assert kept == [f"u{n}" for n in range(len(kept))]
-    shown = user_text(prompt).split("## Found")[1].split("## The talk")[0]
-    assert "characters left out …]" not in shown or "says a thing.\n[…" in shown
 
 
 def test_the_middle_of_the_chain_goes_first_and_the_message_replied_to_stays() -> None:
     chain = tuple(line(100 + n, "word " * 300, BO) for n in range(12))
     prompt = reply(context(chain=chain, transcript=talk(3_000), passages=many_passages(90)))
-    kept = sorted(int(key) for key in messages(prompt) if int(key) in range(100, 112) and int(key) <= 111)
-    assert 111 in kept
-    assert section(prompt, "chain").items_dropped > 0
+    kept = {int(key) for key in messages(prompt)} & set(range(100, 112))
+    assert kept == {100, 111}
 
 
 def test_a_long_turn_keeps_its_head_and_tail() -> None:
