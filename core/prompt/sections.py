@@ -167,8 +167,6 @@ def fit(part: Part, share: int, meter: Meter) -> Fitted:
     """Return the section cut to `share`: whole if it fits, else by its order, its cut and its floor."""
     if part.need <= share:
         return Fitted(part.items, dropped=0, trimmed=False)
-    if share <= part.frame:
-        return Fitted((), dropped=len(part.items), trimmed=True)
     left = share - part.frame
     fair = left // part.shares
     kept: dict[int, Item] = {}

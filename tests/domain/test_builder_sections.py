@@ -69,6 +69,14 @@ def test_a_passage_ends_with_a_whole_sentence() -> None:
     assert METER.cost(cut.split("\n[… ")[0]) > 80
 
 
+def test_a_section_of_passages_is_cut_at_sentences_not_in_the_middle() -> None:
+    body = "This sentence says one thing. " * 200
+    part = Part("passages", (item("<<k>>", body),), (0,), FRAME, Cut.SENTENCES, least_body=40)
+    (kept,) = fit(part, 200, METER).items
+    assert kept.body.split("\n")[0].endswith("one thing.")
+    assert kept.body.endswith("characters left out …]")
+
+
 def test_a_passage_without_sentences_is_cut_where_the_budget_ends() -> None:
     cut = cut_sentences("word " * 500, 100, METER)
     assert METER.cost(cut.split("\n[… ")[0]) == 100
