@@ -165,7 +165,7 @@ async def test_a_lost_call_settled_twice_at_once_is_booked_once(crowd: World) ->
     assert await crowd.state("community", Unit.TOKENS) == (0, 60)
 
 
-async def test_a_reservation_that_waits_for_the_last_answer_is_refused(crowd: World) -> None:
+async def test_a_reservation_that_waits_for_the_last_answer_is_refused_and_leaves_nothing(crowd: World) -> None:
     await crowd.limit(Scope.PERSON, "", Unit.ANSWERS, 1)
 
     async def reserve(tx: Tx) -> object:
@@ -175,6 +175,7 @@ async def test_a_reservation_that_waits_for_the_last_answer_is_refused(crowd: Wo
             return refused.scope, refused.used, refused.limit
 
     assert await behind(crowd, reserve, reserve) == ("person", 1, 1)
+    assert (await crowd.state("community", Unit.ANSWERS), await crowd.wrong()) == ((1, 0), [])
 
 
 async def test_the_expiry_passes_by_a_reservation_that_is_being_settled(crowd: World) -> None:
