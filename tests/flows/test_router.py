@@ -8,13 +8,14 @@ from functools import partial
 
 import pytest
 
-from core.domain.errors import BadOutput, Misconfigured, Refused, TimedOut, TooLong, Unavailable
+from core.domain.errors import BadOutput, Misconfigured, Refused, TooLong, Unavailable
 from core.domain.prompt import ModelRequest, PromptMessage, PromptTooLarge, Tier, Usage
 from core.providers.model_settings import ModelSettings, Prices
 from core.providers.models import connect
-from core.providers.router import AT_ONCE, Attempt, Breaker, Route, Router, Turnstile, ended
+from core.providers.router import AT_ONCE, Attempt, Route, Router, ended
 from tests.doubles.model_server import Fail, ModelServer, Say
 from tests.fakes import ManualClock
+from tests.flows.test_admission import Advancing
 
 GOOD = Say(["All ", "good."])
 DOWN = Fail(500)
@@ -38,14 +39,6 @@ class Builder:
             raise PromptTooLarge("prompt: does not fit")
         text = f"{settings.name} {settings.window_tokens}"
         return ModelRequest("", (PromptMessage("user", text),), (), None, (), 100, sha256=text)
-
-
-class Advancing(ManualClock):
-    """A clock that the test moves without a database."""
-
-    def move(self, seconds: float) -> None:
-        asyncio.get_running_loop()
-        self._shift += type(self._shift)(seconds=seconds)
 
 
 def model(server: ModelServer, name: str = "one", **more: object) -> ModelSettings:
@@ -299,83 +292,12 @@ async def test_models_behind_one_address_share_the_pause() -> None:
     assert len(server.calls) == 5
 
 
-async def test_rare_failures_do_not_pause() -> None:
-    clock = Advancing()
-    breaker = Breaker(clock)
-    for _ in range(20):
-        with pytest.raises(TimedOut), breaker.watch():
-            raise TimedOut("model: no answer in time")
-        clock.move(16)
-    with breaker.watch():
-        pass
-
-
-async def test_a_cancelled_probe_leaves_the_next_call_to_probe() -> None:
-    clock = Advancing()
-    breaker = Breaker(clock)
-    for _ in range(5):
-        with pytest.raises(Unavailable), breaker.watch():
-            raise Unavailable("model: provider failed")
-    clock.move(31)
-    with pytest.raises(asyncio.CancelledError), breaker.watch():
-        raise asyncio.CancelledError
-    with breaker.watch():
-        pass
-    with breaker.watch():
-        pass
-
-
-async def test_a_second_call_does_not_probe_beside_the_first() -> None:
-    clock = Advancing()
-    breaker = Breaker(clock)
-    for _ in range(5):
-        with pytest.raises(Unavailable), breaker.watch():
-            raise Unavailable("model: provider failed")
-    clock.move(31)
-    with breaker.watch(), pytest.raises(Unavailable), breaker.watch():
-        pass
-
-
 async def test_an_answer_we_cannot_use_does_not_pause() -> None:
     async with ModelServer(replace(GOOD, tool="rm")) as server, route(model(server)) as found:
         for _ in range(7):
             with pytest.raises(BadOutput):
                 await found.complete(Builder())
     assert len(server.calls) == 7
-
-
-async def test_who_waits_is_let_in_chat_first_then_by_arrival() -> None:
-    turnstile = Turnstile(1)
-    order: list[str] = []
-
-    async def pass_through(name: str, chat: bool) -> None:
-        async with turnstile.place(chat):
-            order.append(name)
-
-    async with asyncio.TaskGroup() as tasks, turnstile.place(False):
-        for name, chat in (("pass 1", False), ("chat 1", True), ("pass 2", False), ("chat 2", True)):
-            tasks.create_task(pass_through(name, chat))
-        await asyncio.sleep(0)
-    assert order == ["chat 1", "chat 2", "pass 1", "pass 2"]
-
-
-async def test_a_cancelled_waiter_loses_no_place() -> None:
-    turnstile = Turnstile(1)
-
-    async def pass_through() -> None:
-        async with turnstile.place(True):
-            pass
-
-    async with turnstile.place(True):
-        waiting = [asyncio.ensure_future(pass_through()) for _ in range(3)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
-        await asyncio.sleep(0)
-    waiting[1].cancel()  # called and cancelled in the same breath
-    done = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(each) for each in done] == [asyncio.CancelledError, asyncio.CancelledError, type(None)]
-    async with asyncio.timeout(5):
-        await pass_through()
 
 
 async def test_no_more_calls_run_at_once_than_allowed() -> None:
