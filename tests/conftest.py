@@ -12,10 +12,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from core.store.embedded import EmbeddedPostgres, EmbeddedSettings
 from core.store.engine import Database, migrate, normalise
 from tests.fakes import ManualClock
+
+# No property is judged by the time it takes: machines that build are slow at times.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 # The test schema replaces the one clock of SQL; `ManualClock.advance` moves it together with its own hand.
 TEST_CLOCK = """

@@ -11,36 +11,10 @@ from bot.adapters.text import INFO_CHARS, LEAST_LIMIT, length, normalise, pieces
 
 LIMITS = st.integers(LEAST_LIMIT, 400)
 UNITS = st.sampled_from(["chars", "utf16"])
-FRAGMENTS = st.sampled_from(
-    [
-        "\n",
-        "\n\n",
-        "```",
-        "```py\n",
-        "```\n",
-        "~~~\n",
-        "````\n",
-        " ",
-        "word ",
-        "Sentence. ",
-        "[a](https://x.org/y)",
-        "<@12345>",
-    ]
-    + [
-        "<:smile:123456>",
-        "🎩",
-        "👩‍👩‍👧‍👦",
-        "🇩🇪",
-        "e\u0301",
-        "\ud83c",
-        "\udfa9",
-        "\u200b",
-        "日本。",
-        "`code`",
-        "x" * 70,
-        "   ",
-        "\r\n",
-    ]
+FRAGMENTS = st.one_of(
+    st.sampled_from(["\n", "\n\n", "```", "```py\n", "```\n", "~~~\n", "````\n", "`code`", "   ", "\r\n"]),
+    st.sampled_from([" ", "word ", "Sentence. ", "日本。", "x" * 70, "[a](https://x.org/y)", "<@12345>"]),
+    st.sampled_from(["<:smile:123456>", "🎩", "👩‍👩‍👧‍👦", "🇩🇪", "e\u0301", "\ud83c", "\udfa9", "\u200b"]),
 )
 MARKDOWN = st.lists(FRAGMENTS | st.text(max_size=30), max_size=120).map("".join)
 WILD = st.text(alphabet=st.characters(), max_size=800)
@@ -48,7 +22,7 @@ FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 
 
 def seen(text: str) -> str:
-    return regex.sub(r"[\s\p{Default_Ignorable_Code_Point}\p{C}\p{Z}\p{M}\u2800]+", "", text)
+    return str(regex.sub(r"[\s\p{Default_Ignorable_Code_Point}\p{C}\p{Z}\p{M}\u2800]+", "", text))
 
 
 @given(MARKDOWN | WILD, LIMITS, UNITS)
