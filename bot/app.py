@@ -145,7 +145,7 @@ async def open_app(
         await _prepare(database, settings, clock, say)
         metrics = Metrics()
         notices = Notices(Voice(catalog.stock))
-        kinds = _kinds(database, clock, catalog, router, readable, notices, owned, metrics)
+        kinds = _kinds(database, clock, catalog, router, readable, notices, owned, metrics, fault)
         worker = _worker(settings, roles, database, kinds, clock, notices, owned, metrics, fault)
         receiver = Receiver(
             database=database,
@@ -154,6 +154,7 @@ async def open_app(
             text_limits={name: front_end.text_limit for name, front_end in owned.items()},
             keeps_doors=frozenset({"console"}),
             question_of=question_of,
+            fault=fault,
         )
         page = None
         if Role.WEB in roles or settings.http_chosen:
@@ -208,6 +209,7 @@ def _kinds(
     notices: Notices,
     front_ends: Mapping[str, FrontEnd],
     metrics: Metrics,
+    fault: Fault,
 ) -> dict[str, AnyKind]:
     """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
     promises_file = PROJECT / "prompts" / "stock" / "promises.md"
@@ -226,6 +228,7 @@ def _kinds(
         readable=readable,
         router=router,
         asking=asking,
+        fault=fault,
     )
     services = Services(
         stock=catalog.stock,
@@ -236,7 +239,7 @@ def _kinds(
         table=COMMANDS,
     )
     dispatcher = Dispatcher(table=COMMANDS, services=services, voice=notices.voice, clock=clock)
-    deliverer = Deliverer(front_ends=front_ends, clock=clock, readable=readable, notices=notices)
+    deliverer = Deliverer(front_ends=front_ends, clock=clock, readable=readable, notices=notices, fault=fault)
     upkeep = Upkeep(metrics.observe)
     found: list[AnyKind] = [
         Kind(name="reply", pool="chat", payload=TurnWork, run=_traced(replier.run), timeout_s=REPLY_TIMEOUT_S),

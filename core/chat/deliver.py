@@ -17,7 +17,7 @@ from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Discard, Ok, Outcome, Retry, Snooze
 from core.domain.rooms import Room, RoomMode, RoomState
 from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKind
-from core.jobs.executor import JobContext
+from core.jobs.executor import Fault, JobContext
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 from core.prompt.stock import StockKey
 from core.store import archive, inbox, jobs, outbox, people
@@ -59,22 +59,25 @@ class _Send:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverer:
-    """What delivery needs. `front_ends`: those whose connection this process owns."""
+    """What delivery needs. `front_ends`: those whose connection this process owns. `fault`: for crash tests."""
 
     front_ends: Mapping[str, FrontEnd]
     clock: Clock
     readable: ReadableRooms
     notices: Notices
+    fault: Fault = lambda point: None
 
     async def run(self, ctx: JobContext, work: SendWork) -> Outcome:
         """Send one answer, part by part, each part at most once."""
         outbox_id = OutboxId(work.outbox_id)
         step = await ctx.advance(lambda tx: self._begin(tx, ctx, outbox_id), durable=self._waits_for_disk(ctx))
+        self.fault("F.committed")
         while isinstance(step, _Send):
             front_end = self.front_ends[step.row.front_end]
             result = await self._call(front_end, step)
             record = partial(self._record, ctx=ctx, send=step, result=result)
             step = await ctx.advance(record, durable=front_end.nonce_window is None)
+            self.fault("G.committed")
         return step
 
     def _waits_for_disk(self, ctx: JobContext) -> bool:
@@ -88,16 +91,30 @@ class Deliverer:
             return Ok()
         parts = await outbox.list_parts(tx, outbox_id)
         room = await archive.load_room(tx, row.room_id)
-        body = row.body
-        if not any(part.final for part in parts):
-            reason = await self._refusal(tx, row, room)
-            if reason is not None and not parts:
-                return await self._drop(tx, row, reason)
-            if reason is not None:  # a stream has shown words; what rests on a closed room is taken back
+        reason = await self._refusal(tx, row, room)
+        if reason is not None and not any(map(_begun, parts)):
+            return await self._drop(tx, row, reason)
+        if any(map(_through, parts)):
+            kept = len(parts) if reason is None else 0
+        else:
+            body = row.body
+            if reason is not None:  # words were shown, or may have been; what rests on a closed room is taken back
                 body = self.notices.voice.say(room.language, StockKey.REPLY_CUT_SHORT, room.id)
-            await outbox.set_parts(tx, outbox_id, await self._split(tx, row, room, body))
-            parts = await outbox.list_parts(tx, outbox_id)
-        return await self._next(tx, ctx, row, room, parts)
+            texts = await self._split(tx, row, room, body)
+            await outbox.set_parts(tx, outbox_id, texts)
+            kept = len(texts)
+        await self._withdraw(tx, outbox_id, parts[kept:])
+        step = await self._next(tx, ctx, row, room, await outbox.list_parts(tx, outbox_id))
+        self.fault("F.written")
+        return step
+
+    async def _withdraw(self, tx: Tx, outbox_id: OutboxId, parts: Sequence[PartRow]) -> None:
+        """Take back what is not to be said any more; what may have arrived is never tried again."""
+        for part in parts:
+            if not _begun(part):
+                await outbox.set_part(tx, outbox_id, part.n, OutboxState.DROPPED)
+            elif part.state is OutboxState.SENDING:
+                await outbox.set_part(tx, outbox_id, part.n, OutboxState.UNKNOWN, error="withdrawn")
 
     async def _split(self, tx: Tx, row: OutboxRow, room: Room, text: str) -> Sequence[str]:
         late = row.asked_at is not None and self.clock.now() - row.asked_at > LATE_AFTER
@@ -154,7 +171,7 @@ class Deliverer:
         for part in parts:
             if part.state is OutboxState.UNKNOWN:
                 doubt = part.n
-            if part.state in (OutboxState.UNKNOWN, OutboxState.FAILED) or part.final:
+            if _through(part) or part.state is OutboxState.DROPPED:
                 continue
             edit_of = part.external_id
             asked_before = part.state is OutboxState.SENDING and edit_of is None
@@ -205,7 +222,9 @@ class Deliverer:
         row, n = send.row, send.part.n
         match result:
             case Delivered(external_id):
-                await outbox.set_part(tx, row.id, n, OutboxState.SENT, external_id=external_id, final=True)
+                # A platform folds a nonce whatever the text: what a stream has begun may show its first words still.
+                final = not (send.asked_before and _streamed(row, send.part))
+                await outbox.set_part(tx, row.id, n, OutboxState.SENT, external_id=external_id, final=final)
             case RetryAfter(seconds):
                 await outbox.set_part(tx, row.id, n, OutboxState.READY, error="retry_after")
                 return Snooze(seconds)
@@ -224,7 +243,9 @@ class Deliverer:
             case _:
                 assert_never(result)
         room = await archive.load_room(tx, row.room_id)
-        return await self._next(tx, ctx, row, room, await outbox.list_parts(tx, row.id))
+        step = await self._next(tx, ctx, row, room, await outbox.list_parts(tx, row.id))
+        self.fault("G.written")
+        return step
 
     def _may_ask_again(self, send: _Send) -> bool:
         """Return whether a further try is safe: it folds, it is looked for first, or it edits."""
@@ -250,6 +271,8 @@ class Deliverer:
         """Archive our own words, with the rooms they were made from: they are no freer than those."""
         author = await people.ensure_person(tx, room.key.platform, "self", room.community_id, "VoidBot", is_bot=True)
         for part in parts:
+            if part.external_id is None:
+                continue
             await archive.add_message(
                 tx,
                 archive.NewMessage(
@@ -264,6 +287,20 @@ class Deliverer:
                     sources=sorted(row.audience | {room.id}),
                 ),
             )
+
+
+def _begun(part: PartRow) -> bool:
+    """Return whether people may have seen it, in this form or in an earlier one."""
+    return part.external_id is not None or part.state not in (OutboxState.READY, OutboxState.DROPPED)
+
+
+def _through(part: PartRow) -> bool:
+    return part.final or part.state in (OutboxState.UNKNOWN, OutboxState.FAILED)
+
+
+def _streamed(row: OutboxRow, part: PartRow) -> bool:
+    """Return whether a stream began the part: it does so in the transaction that makes the row."""
+    return part.first_attempt_at is not None and part.first_attempt_at <= row.created_at
 
 
 def _turn_of(row: OutboxRow) -> TurnId | None:

@@ -15,6 +15,7 @@ from core.domain.ids import InboxId, PersonId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, quiet_window
 from core.domain.rooms import ArchiveSwitch, Community, Room, RoomKind
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
+from core.jobs.executor import Fault
 from core.ports import Accepted, Clock
 from core.store import archive, budgets, inbox, jobs, people, rates
 from core.store.engine import Database, Tx
@@ -55,7 +56,7 @@ class Receiver:
 
     `text_limits`: the longest text of each front end, in characters. `keeps_doors`: front ends whose rooms
     exist only here, so that we must check ourselves who may enter (the terminal). `question_of` returns the
-    question of an `/ask` and whether its answer is private; None for any other command.
+    question of an `/ask` and whether its answer is private; None for any other command. `fault`: for crash tests.
     """
 
     database: Database
@@ -64,6 +65,7 @@ class Receiver:
     text_limits: Mapping[str, int]
     keeps_doors: frozenset[str]
     question_of: Callable[[str], tuple[str, bool] | None]
+    fault: Fault = lambda point: None
 
     async def accept(self, message: InboundMessage) -> Accepted:
         """Store one event and queue what it asks for: all or nothing.
@@ -72,25 +74,29 @@ class Receiver:
             Unavailable: The store is down; nothing was stored.
         """
         async with self.database.transaction() as tx:
-            arrival = await self._arrive(tx, message)
-            if message.front_end in self.keeps_doors and not await people.may_enter(
-                tx, arrival.room.id, arrival.person_id
-            ):
-                return await _turn_away(tx, arrival)
-            match message.kind:
-                case MessageKind.TEXT | MessageKind.COMMAND:
-                    return await self._take(tx, arrival)
-                case MessageKind.EDIT | MessageKind.DELETE if await _store(tx, arrival, keep_text=False) is None:
-                    return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
-                case MessageKind.EDIT:
-                    added = await apply_edit(tx, arrival.room, message, self.clock.now())
-                    if added is not None:
-                        return await self._answer(tx, arrival, added)
-                case MessageKind.DELETE:
-                    await apply_delete(tx, arrival.room, message)
-                case MessageKind.BUTTON | MessageKind.SERVICE:
-                    pass
-            return _silent(arrival, SilenceReason.NOT_ADDRESSED)
+            accepted = await self._receive(tx, message)
+            self.fault("A.written")
+        self.fault("A.committed")
+        return accepted
+
+    async def _receive(self, tx: Tx, message: InboundMessage) -> Accepted:
+        arrival = await self._arrive(tx, message)
+        if message.front_end in self.keeps_doors and not await people.may_enter(tx, arrival.room.id, arrival.person_id):
+            return await _turn_away(tx, arrival)
+        match message.kind:
+            case MessageKind.TEXT | MessageKind.COMMAND:
+                return await self._take(tx, arrival)
+            case MessageKind.EDIT | MessageKind.DELETE if await _store(tx, arrival, keep_text=False) is None:
+                return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
+            case MessageKind.EDIT:
+                added = await apply_edit(tx, arrival.room, message, self.clock.now())
+                if added is not None:
+                    return await self._answer(tx, arrival, added)
+            case MessageKind.DELETE:
+                await apply_delete(tx, arrival.room, message)
+            case MessageKind.BUTTON | MessageKind.SERVICE:
+                pass
+        return _silent(arrival, SilenceReason.NOT_ADDRESSED)
 
     async def _arrive(self, tx: Tx, message: InboundMessage) -> Arrival:
         room = await archive.find_room(tx, message.room) or await self._meet(tx, message)

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from core.chat.answers import Asked, Proof, draft_receipt, queue_answer, queue_send
 from core.chat.asking import Answered, Asking, Call, Settle
+from core.chat.notices import Notices
 from core.chat.stage import Stage
 from core.chat.voice import Voice
 from core.chat.work import TurnWork
@@ -17,8 +18,8 @@ from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
 from core.domain.prompt import RequestContext, Role
 from core.domain.rooms import Community, Room
-from core.domain.speech import Draft, NoSpeech, ReceiptSource, SilenceReason, SpeechKind, should_reply
-from core.jobs.executor import JobContext
+from core.domain.speech import Draft, NoSpeech, OutboxState, ReceiptSource, SilenceReason, SpeechKind, should_reply
+from core.jobs.executor import Fault, JobContext
 from core.ports import Clock, FrontEnd
 from core.prompt.catalog import Catalog
 from core.prompt.context import ChatParts, gather, passage_of
@@ -58,7 +59,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replier:
-    """What a reply needs; one for the process. `front_ends`: those it can show growing answers on."""
+    """What a reply needs; one for the process.
+
+    `front_ends`: those it can show growing answers on. `fault`: for crash tests.
+    """
 
     clock: Clock
     front_ends: Mapping[str, FrontEnd]
@@ -67,6 +71,7 @@ class Replier:
     readable: ReadableRooms
     router: Router
     asking: Asking
+    fault: Fault = lambda point: None
 
     async def run(self, ctx: JobContext, work: TurnWork) -> Outcome:
         """Answer one turn once.
@@ -77,13 +82,16 @@ class Replier:
             BotError: The model could not answer; what it cost is settled already.
         """
         prepared = await ctx.advance(lambda tx: self._prepare(tx, ctx, TurnId(work.turn_id)), durable=False)
+        self.fault("C.committed")
         if not isinstance(prepared, Prepared):
             return prepared
         if prepared.route is None:
             answered = self._quote(ctx, prepared)
         else:
             answered = await self.asking.answer(self._call(ctx, prepared, prepared.route))
+        self.fault("model.answered")
         await self._commit(ctx, prepared, answered)
+        self.fault("E.committed")
         return Ok()
 
     def _call(self, ctx: JobContext, prepared: Prepared, route: Route) -> Call:
@@ -95,9 +103,9 @@ class Replier:
             self.readable,
             room=prepared.room,
             asked=prepared.asked,
-            turn_id=turn.id,
+            turn=turn,
             private_to=prepared.account if turn.private else None,
-            private=turn.private,
+            fault=self.fault,
         )
         return Call(
             ctx=ctx,
@@ -119,6 +127,7 @@ class Replier:
         """TX C: look again at everything that may have changed, gather, and hold the worst case as the last act."""
         turn = await inbox.load_turn(tx, turn_id)
         if turn.state not in ("open", "running"):
+            await self._end_shown(tx, turn)
             return Ok()
         if turn.state == "open" and turn.wait.total_seconds() > 0:
             return Snooze(turn.wait.total_seconds())
@@ -146,6 +155,7 @@ class Replier:
         reservation = await budgets.reserve(
             tx, draw, job_id=ctx.job.id, attempt=ctx.job.attempt, timeout_s=REPLY_TIMEOUT_S, now=now
         )
+        self.fault("C.written")
         return Prepared(
             turn=turn,
             asked=_asked(turn, room),
@@ -169,10 +179,19 @@ class Replier:
         verdict = should_reply(room, addressed, Origin.HUMAN, local)
         return verdict.reason if isinstance(verdict, NoSpeech) else None
 
+    async def _end_shown(self, tx: Tx, turn: TurnRow) -> None:
+        """Give words that were shown for a turn withdrawn meanwhile their honest end; do nothing if there are none."""
+        begun = await outbox.find(tx, f"reply:{turn.id}")
+        if begun is not None and begun.state is OutboxState.SENDING and turn.state != "answered":
+            room = await archive.load_room(tx, turn.room_id)
+            text = self.voice.say(room.language, StockKey.REPLY_CUT_SHORT, room.id)
+            await Notices(self.voice).cut_short(tx, _asked(turn, room), begun, text)
+
     async def _stay_silent(
         self, tx: Tx, turn: TurnRow, room: Room, community: Community, reason: SilenceReason
     ) -> None:
         await inbox.end_turn(tx, turn.id, reason)
+        await self._end_shown(tx, turn)
         for inbox_id in turn.inbox_ids[:1]:
             await inbox.add_decision(
                 tx, inbox_id, room_id=room.id, person_id=turn.person_id, message_ref=turn.reply_to, reason=reason,
@@ -238,6 +257,7 @@ class Replier:
                 await queue_send(tx, begun.id, asked)
             if answered.settle is not None:
                 await budgets.settle_usage(tx, answered.settle.reservation_id, answered.settle.usage)
+            self.fault("E.written")
 
         try:
             await ctx.finish(work)

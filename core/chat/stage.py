@@ -6,17 +6,20 @@ so a retry after a crash finds that message and edits it. The final edit belongs
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from core.chat.answers import Asked
 from core.chat.deliver import public_text
 from core.domain.audience import InRoom, Private, usable
-from core.domain.ids import OutboxId, TurnId
+from core.domain.ids import OutboxId
 from core.domain.rooms import Room
 from core.domain.speech import Draft, OutboxState, ReceiptSource, SpeechKind
-from core.jobs.executor import JobContext
-from core.ports import Clock, Delivered, FrontEnd, OutgoingPart, SendRefused, Unsent
+from core.jobs.executor import Fault, JobContext
+from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, Unsent
 from core.store import inbox, outbox
 from core.store.engine import Tx
+from core.store.inbox import TurnRow
+from core.store.outbox import PartRow
 from core.store.people import ReadableRooms
 
 
@@ -32,15 +35,15 @@ class Stage:
         *,
         room: Room,
         asked: Asked,
-        turn_id: TurnId,
+        turn: TurnRow,
         private_to: str | None,
-        private: bool,
+        fault: Fault = lambda point: None,
     ) -> None:
         self.shown = ""
         self.open = front_end is not None and front_end.stream_every_s is not None
         self._ctx, self._front_end, self._clock, self._readable = ctx, front_end, clock, readable
-        self._room, self._asked, self._turn_id = room, asked, turn_id
-        self._private_to, self._private = private_to, private
+        self._room, self._asked, self._turn = room, asked, turn
+        self._private_to, self._fault = private_to, fault
         self._part: OutgoingPart | None = None
         self._external_id: str | None = None
         self._shown_at = 0.0
@@ -63,7 +66,8 @@ class Stage:
             await self._edit(front_end, self._part, first)
 
     async def _begin(self, front_end: FrontEnd, text: str, sources: Sequence[ReceiptSource]) -> None:
-        part = await self._ctx.advance(lambda tx: self._claim(tx, text, sources))
+        part = await self._ctx.advance(lambda tx: self._claim(tx, front_end, text, sources))
+        self._fault("early F.committed")
         if part is None:
             self.open = False
             return
@@ -79,21 +83,28 @@ class Stage:
                 await self._ctx.advance(
                     lambda tx: outbox.set_part(tx, outbox_id, 1, OutboxState.SENT, external_id=external_id)
                 )
-            case Unsent() | SendRefused():
+                self._fault("early G.committed")
+            case RetryAfter() | Unsent() | SendRefused():  # certainly not there
                 self.open = False
                 await self._ctx.advance(lambda tx: outbox.set_part(tx, outbox_id, 1, OutboxState.READY))
-            case _:
+            case Ambiguous():
                 self.open = False  # the part stays `sending`: the send job finds out what became of it
+            case _:
+                assert_never(result)
 
-    async def _claim(self, tx: Tx, text: str, sources: Sequence[ReceiptSource]) -> OutgoingPart | None:
-        """Look at the audience now, and write down that the first part is being sent."""
-        asked = self._asked
-        venue = Private(asked.person_id) if self._private else InRoom(self._room.id)
+    async def _claim(
+        self, tx: Tx, front_end: FrontEnd, text: str, sources: Sequence[ReceiptSource]
+    ) -> OutgoingPart | None:
+        """Look at turn and audience now, and write down that the first part is being sent; None: show nothing."""
+        asked, turn = self._asked, await inbox.load_turn(tx, self._turn.id)
+        if turn.state != "running" or turn.version != self._turn.version:
+            return None  # deleted, or asked anew: TX E will not take this answer
+        venue = Private(asked.person_id) if turn.private else InRoom(self._room.id)
         readable = await self._readable.load(tx, asked.community_id, venue, None)
         rooms = frozenset({self._room.id}).union(*(source.audience for source in sources))
         if not usable(rooms, readable | {self._room.id}):
             return None
-        dedupe = f"reply:{self._turn_id}"
+        dedupe = f"reply:{turn.id}"
         begun = await outbox.find(tx, dedupe)
         if begun is None:
             draft = Draft(
@@ -104,7 +115,7 @@ class Stage:
                 text=text,
                 audience=rooms,
                 dedupe=dedupe,
-                private_to=asked.person_id if self._private else None,
+                private_to=asked.person_id if turn.private else None,
             )
             outbox_id = await outbox.add(
                 tx, draft, community_id=asked.community_id, trace=asked.trace, asked_at=asked.at,
@@ -113,13 +124,16 @@ class Stage:
             if outbox_id is None:
                 return None
             await outbox.set_parts(tx, outbox_id, [text])
-            await inbox.mark_shown(tx, self._turn_id)
+            await inbox.mark_shown(tx, turn.id)
         else:
             outbox_id = begun.id
         part = (await outbox.list_parts(tx, outbox_id))[0]
+        if begun is not None and self._in_doubt(front_end, part):
+            return None  # perhaps shown by an attempt that died: the send job looks before it sends again
         self._external_id = part.external_id
         if part.external_id is None:
             await outbox.begin_part(tx, outbox_id, 1, self._ctx.attempt)
+        self._fault("early F.written")
         return OutgoingPart(
             room=self._room.key,
             text=public_text(text),
@@ -130,6 +144,12 @@ class Stage:
             outbox_id=outbox_id,
             n=1,
         )
+
+    def _in_doubt(self, front_end: FrontEnd, part: PartRow) -> bool:
+        if part.external_id is not None or part.state is OutboxState.READY:
+            return False
+        window, began = front_end.nonce_window, part.first_attempt_at
+        return window is None or began is None or self._clock.now() - began > window
 
     async def _edit(self, front_end: FrontEnd, part: OutgoingPart, text: str) -> None:
         if self._external_id is None:
