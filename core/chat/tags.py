@@ -25,7 +25,9 @@ _FAMILIES = (
 )
 # In square brackets only what no answer uses as a heading.
 _BRACKETS = re.compile(r"(?P<slash>/?)(?P<name>THINK|THINKING|THOUGHTS?|REASONING|SCRATCHPAD|think)")
-_TAG = re.compile(r"(?P<slash>[/|]*)(?P<name>[A-Za-z][\w.:-]{0,63})(?P<tail>[/|]*)(?P<attributes>\s[^<>]*)?", re.DOTALL)
+_TAG = re.compile(r"(?P<slash>[/|]*)(?P<name>[A-Za-z][\w.:-]{0,63})[/|]*(?P<attributes>\s[^<>]*)?", re.DOTALL)
+# What may follow a bare name is the end, or another tag: when that one goes, the name stands at the end.
+_BARE = re.compile(r"(?P<slash>[/|]*)(?P<name>[A-Za-z][\w.:-]{0,63})[/|]*(?=\s*(?:\Z|[\[◁]))")
 _CONTROL = re.compile(r"\|(?P<name>channel|start|message|end|return|call|constrain)\|?|channel\|")
 _LINK = "(http"
 _WORDS = re.compile(r"[^\W\d_]+")
@@ -83,10 +85,13 @@ def read_tag(text: str, at: int, end: int | None, final: bool) -> Tag | None:
         return _bracket(text, at, token, behind, final) if proper else _literal(at)
     if proper and opener == "<" and (control := _CONTROL.fullmatch(token)) is not None:
         return _control(text, control["name"], behind, final)
-    tag = _TAG.fullmatch(token)
-    # Without its bracket a tag is believed only if it is the bare name: "a <think\n", never "a <think of b".
-    if tag is None or (not proper and tag["attributes"]):
-        return _literal(at)
+    tag = _TAG.fullmatch(token) if proper else None
+    if tag is None:
+        # Without its bracket a tag is believed only if it is the bare name: "a <think\n", never "a <think of b".
+        tag = _BARE.match(token)
+        if tag is None:
+            return _literal(at)
+        behind = at + 1 + tag.end()
     words = _WORDS.findall(tag["name"].rpartition(":")[2].casefold())
     family = _family(words)
     if family is None:
