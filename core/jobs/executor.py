@@ -302,7 +302,7 @@ class Executor:
             except ClaimLost:
                 log.info("job.late", **about(claim))
                 return
-            except (Unavailable, Conflict, OSError):
+            except (Unavailable, Conflict):
                 tries = min(tries, BURIAL_TRIES - 1)  # the database's trouble is not the hook's
                 await asyncio.sleep(backoff(1, random.random(), base_s=0.5))  # noqa: S311  # jitter
             except Exception as exc:  # the hook is the product's code; its bug ends here

@@ -198,6 +198,9 @@ def database_errors() -> Iterator[None]:
         asyncpg.IdleInTransactionSessionTimeoutError,
     ) as exc:
         raise Unavailable("database: not reachable") from exc
+    except (asyncpg.InternalClientError, OSError) as exc:
+        # The first is the driver's word when the server ended a backend between two statements.
+        raise Unavailable("database: connection lost") from exc
     except asyncpg.InterfaceError as exc:
         if "closed" in str(exc) or "closing" in str(exc):
             raise Unavailable("database: connection lost") from exc

@@ -26,7 +26,7 @@ from core.store.engine import Database, Row, Tx
 
 _ENQUEUE = "select nth, id from queue.enqueue($1)"
 _HOLD = """
-select 1 from queue.lane where lane = $1 and job_id = $2 and attempt = $3 and worker = $4 and state = 2 for update
+select 1 from queue.lane where lane = $1 and job_id = $2 and attempt = $3 and worker = $4 and state + 0 = 2 for update
 """
 _SETTLE = "select job_id, outcome from queue.settle($1, $2)"
 _SHOW = "select * from queue.jobs where id = $1 order by finished_at desc nulls first limit 1"

@@ -69,7 +69,7 @@ def queue_errors() -> Iterator[None]:
         if exc.sqlstate == "QW001":
             raise ClaimLost("worker: this incarnation is over") from exc
         raise Unavailable("queue: a statement failed", sqlstate=exc.sqlstate) from exc
-    except (OSError, asyncpg.InterfaceError) as exc:  # a timeout is an OSError
+    except asyncpg.InterfaceError as exc:
         raise Unavailable("queue: connection lost") from exc
 
 

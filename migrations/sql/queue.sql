@@ -4,7 +4,8 @@
 -- consumed; `lane` is the one narrow row that changes; `done` is inserted only. A lane can be rebuilt from `job`.
 -- All functions are volatile and run at READ COMMITTED, so every statement in them has a snapshot of its own:
 -- the rule "lock first, look afterwards" rests on that. Statistics of tables like these are always wrong, so the
--- planner's choices are pinned by each function's settings.
+-- planner's choices are pinned by each function's settings. `state + 0` is a look-up by lane that must not be
+-- turned into a scan of the partial index of that state.
 create schema queue;
 create sequence queue.job_id;
 create sequence queue.place;
@@ -294,7 +295,7 @@ begin
     from (select lane, score from candidates order by score, lane limit 4 * slots) best;
   return array(
     select w.lane from unnest(wanted) with ordinality w(lane, nth) cross join lateral (
-      select 1 from queue.lane l where l.lane = w.lane and l.state = 1 for update skip locked) locked
+      select 1 from queue.lane l where l.lane = w.lane and l.state + 0 = 1 for update skip locked) locked
     limit slots);
 end $$;
 
@@ -339,7 +340,7 @@ begin
     from mine m where l.lane = m.of_lane and (m.keyed is null or m.retired)
     returning m.id, l.lane, l.attempt, m.pool, m.community_id, m.kind, m.room_id, m.person_id, m.trace, m.payload,
       m.max_attempts, m.naps, m.head_start, m.created_at, m.due_at, l.granted_at;
-  empty := array(select l.lane from queue.lane l where l.lane = any(locked) and l.state = 1
+  empty := array(select l.lane from queue.lane l where l.lane = any(locked) and l.state + 0 = 1
     and not exists (select from queue.job j where j.id = l.job_id)
     and (l.job_id is not null or not exists (select from queue.job j where j.lane = l.lane)));
   if cardinality(empty) > 0 then
@@ -390,7 +391,7 @@ begin
           else 'waiting' end as verdict
       from jsonb_populate_recordset(null::queue.result, results) r
       join queue.lane l on l.lane = r.lane and l.job_id = r.job_id and l.attempt = r.attempt and l.worker = of_worker
-        and l.state = 2
+        and l.state + 0 = 2
       join queue.job j on j.id = r.job_id
   ), gone as (
     delete from queue.job j using mine m where j.id = m.id and (m.verdict <> 'waiting' or m.yields)
@@ -531,7 +532,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('voidbot.queue.waiting')) then
     return 0;
   end if;
-  update queue.lane set state = 1, wake_at = null where state = 3 and lane = any(array(
+  update queue.lane set state = 1, wake_at = null where state + 0 = 3 and lane = any(array(
     select lane from queue.lane where state = 3 and wake_at <= voidbot.now() order by wake_at limit most
       for update skip locked));
   get diagnostics moved = row_count;

@@ -123,7 +123,7 @@ async def claim_while_another_finishes(stage: Stage, database: Database, claim: 
 
 
 async def test_pitfall_01_the_head_is_read_after_the_lane_is_locked(stage: Stage, database: Database) -> None:
-    lock = "cross join lateral (\n      select 1 from queue.lane l where l.lane = w.lane and l.state = 1"
+    lock = "cross join lateral (\n      select 1 from queue.lane l where l.lane = w.lane and l.state + 0 = 1"
     await stage.rewrite("queue.pick", (lock, lock + " and voidbot_test.step('pick')"))
     granted = await claim_while_another_finishes(stage, database, "select * from queue.claim($1, 'chat', 1, 20)")
     ids = await stage.control.fetchval("select array_agg(id) from queue.job")

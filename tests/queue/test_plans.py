@@ -1,0 +1,130 @@
+"""Q9: the hot statements keep their indexes, whatever statistics and an old snapshot say."""
+
+import json
+import re
+from typing import Any
+
+import asyncpg
+import pytest
+
+from core.domain.jobs import Ok
+from core.store.engine import Database
+from core.store.jobs import settlement_of
+from tests.queue.harness import claim, fetch, incarnation, job, put, value
+
+PINS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+# The hot look-ups as the functions make them; each must go through the index named.
+STATEMENTS = {
+    "job_head": "select * from queue.job j where j.lane = 'lane' order by j.place limit 1",
+    "lane_ready": """select l.lane, l.rank from queue.lane l
+      where l.state = 1 and l.pool = 'chat' and l.community_id = 1 order by l.rank limit 32""",
+    "lane_running": """select l.community_id, count(*) from queue.lane l
+      where l.state = 2 and l.pool = 'chat' group by 1""",
+    "lane_waiting": "select lane from queue.lane where state = 3 and wake_at <= voidbot.now() order by wake_at limit 9",
+    "later_due": """select id from queue.later where due_at <= voidbot.now()
+      order by due_at limit 9 for update skip locked""",
+    "signal_pkey": "select id from queue.signal order by id desc limit 300 for update skip locked",
+    "lane_pkey": "select 1 from queue.lane l where l.lane = 'lane' and l.state + 0 = 1 for update skip locked",
+    "job_pkey": "select * from queue.job p where p.id = 7",
+}
+
+
+async def indexes(connection: "asyncpg.Connection[asyncpg.Record]", statement: str) -> set[str]:
+    """Return the indexes that the plan of a statement uses, under the functions' settings."""
+    async with connection.transaction():
+        for pin in PINS:
+            await connection.execute(f"set local {pin} = off")
+        plan = json.loads(await connection.fetchval(f"explain (format json) {statement}"))
+    found: set[str] = set()
+
+    def walk(node: dict[str, Any]) -> None:
+        if "Index Name" in node:
+            found.add(node["Index Name"])
+        assert node["Node Type"] != "Seq Scan" or node.get("Relation Name") == "clock", node
+        for child in node.get("Plans", []):
+            walk(child)
+
+    walk(plan[0]["Plan"])
+    return found
+
+
+async def churn(database: Database, jobs_of_each: int) -> None:
+    """Run jobs through the queue, many of them in one lane, so that every hot table has dead entries."""
+    async with incarnation(database) as opened:
+        for _ in range(jobs_of_each):
+            await put(database, *[job(f"lane:{n}", community_id=n) for n in range(20)], job("lane"))
+            granted = await claim(opened, slots=32)
+            await opened.cycle([settlement_of(each, Ok()) for each in granted], {})
+            await opened.beat()
+
+
+async def dead_entries(database: Database) -> int:
+    await fetch(database, "select pg_stat_force_next_flush()")
+    count: int = await value(
+        database, "select n_dead_tup from pg_stat_user_tables where relid = 'queue.lane'::regclass"
+    )
+    return count
+
+
+async def plans_hold(database: Database, dsn: str, rounds: int) -> None:
+    holder, reader = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    for name, statement in STATEMENTS.items():
+        assert name in await indexes(reader, statement)
+    await holder.execute("begin isolation level repeatable read")
+    await holder.execute("select 1 from queue.lane")
+    await churn(database, rounds)
+    await reader.execute("vacuum analyze queue.lane")
+    held = await reader.fetchval("select pg_relation_size('queue.lane')")
+    for name, statement in STATEMENTS.items():
+        assert name in await indexes(reader, statement)
+    await holder.close()
+    await reader.execute("vacuum (analyze, truncate) queue.lane")
+    assert await reader.fetchval("select pg_relation_size('queue.lane')") < held
+    await reader.close()
+
+
+async def test_plans_under_bloat(database: Database, fresh_dsn: str) -> None:
+    await plans_hold(database, fresh_dsn, rounds=40)
+
+
+@pytest.mark.long
+async def test_plans_under_bloat_for_long(database: Database, fresh_dsn: str) -> None:
+    await fetch(
+        database,
+        """insert into queue.done (id, lane, pool, community_id, kind, outcome, attempt, trace, created_at, due_at)
+        select n, 'old', 'chat', 0, 'work', 'done', 1, '', voidbot.now(), voidbot.now()
+        from generate_series(1, 10000000) n""",
+    )
+    await plans_hold(database, fresh_dsn, rounds=4_000)
+
+
+async def test_the_hot_statements_are_those_of_the_functions(database: Database) -> None:
+    rows = await fetch(
+        database,
+        "select string_agg(prosrc, ' ') as text from pg_proc where pronamespace = 'queue'::regnamespace",
+    )
+    text = re.sub(r"\s+", " ", rows[0]["text"])
+    for fragment in (
+        "j where j.lane = l.lane order by j.place limit 1",
+        "where state = 3 and wake_at <= voidbot.now() order by wake_at limit most",
+        "where due_at <= voidbot.now() order by due_at limit most for update skip locked",
+        "from queue.signal order by id desc limit 300 for update skip locked",
+        "l where l.state = 2 and l.pool = of_pool group by 1",
+        "l where l.lane = w.lane and l.state + 0 = 1 for update skip locked",
+    ):
+        assert fragment in text
+
+
+async def test_a_day_of_finished_jobs_is_dropped_without_touching_the_others(
+    database: Database, fresh_dsn: str
+) -> None:
+    parts = await fetch(
+        database, "select inhrelid::regclass::text as part from pg_inherits where inhparent = 'queue.done'::regclass"
+    )
+    first, second = sorted(row["part"] for row in parts)[:2]
+    busy, dropping = await asyncpg.connect(fresh_dsn), await asyncpg.connect(fresh_dsn)
+    await busy.execute(f"begin; select 1 from {second}")
+    await dropping.execute("set lock_timeout = '2s'")
+    await dropping.execute(f"drop table {first}")
+    await busy.close()
+    await dropping.close()
