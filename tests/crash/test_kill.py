@@ -1,0 +1,102 @@
+"""Kill -9 at every point of the line: the next process loses no answer and gives none twice."""
+
+import pytest
+
+from tests.crash.platform import Behaviour, Platform
+from tests.crash.processes import Forks, world
+
+# Every point up to the durable draft; the platform has no part in them.
+BEFORE_SENDING = [
+    ("A.written", 1),
+    ("A.committed", 1),
+    ("ack.called", 1),
+    ("cycle.before", 1),
+    ("hold.before", 1),  # after B: claimed, nothing done
+    ("C.written", 1),
+    ("C.committed", 1),
+    ("model.called", 1),
+    ("model.answered", 1),
+    ("E.written", 1),
+    ("settle.after", 1),
+    ("E.committed", 1),
+    ("hold.before", 3),  # after B of the send job
+]
+SENDING = ["F.written", "F.committed", "send.called", "send.arrived", "G.written", "G.committed"]
+CANNOT_BE_KNOWN = {"F.committed", "send.called", "send.arrived", "G.written"}
+ARRIVED = {"send.arrived", "G.written", "G.committed"}
+
+
+@pytest.mark.field("F035")
+@pytest.mark.parametrize(("point", "nth"), BEFORE_SENDING)
+async def test_a_process_killed_before_it_sends_loses_and_doubles_nothing(
+    forks: Forks, fresh_dsn: str, point: str, nth: int
+) -> None:
+    async with world(forks, fresh_dsn, Platform(Behaviour.TELEGRAM)) as here:
+        token = here.platform.ask()
+        await here.die_at(point, nth)
+        await here.later()
+        await here.finish()
+        assert await here.states() == ["sent"]
+        assert here.answered_once(token)
+
+
+@pytest.mark.field("F035")
+@pytest.mark.parametrize("behaviour", [Behaviour.TERMINAL, Behaviour.DISCORD])
+@pytest.mark.parametrize("point", SENDING)
+async def test_a_process_killed_while_sending_is_repeated_where_repeats_fold(
+    forks: Forks, fresh_dsn: str, point: str, behaviour: Behaviour
+) -> None:
+    async with world(forks, fresh_dsn, Platform(behaviour)) as here:
+        token = here.platform.ask()
+        await here.die_at(point)
+        await here.later()
+        await here.finish()
+        assert await here.states() == ["sent"]
+        assert here.answered_once(token)
+
+
+@pytest.mark.parametrize("point", ["F.written", "F.committed", "send.arrived"])
+async def test_history_decides_when_the_nonce_is_too_old_to_fold(forks: Forks, fresh_dsn: str, point: str) -> None:
+    async with world(forks, fresh_dsn, Platform(Behaviour.DISCORD)) as here:
+        token = here.platform.ask()
+        await here.die_at(point)
+        await here.later(600)
+        await here.finish()
+        assert await here.states() == ["sent"]
+        assert here.answered_once(token)
+
+
+@pytest.mark.field("F035")
+@pytest.mark.parametrize("point", SENDING)
+async def test_where_nothing_folds_only_the_ambiguous_points_are_unknown(
+    forks: Forks, fresh_dsn: str, point: str
+) -> None:
+    async with world(forks, fresh_dsn, Platform(Behaviour.TELEGRAM)) as here:
+        token = here.platform.ask()
+        await here.die_at(point)
+        await here.later()
+        await here.finish()
+        unknown = point in CANNOT_BE_KNOWN
+        assert await here.states() == ["unknown" if unknown else "sent"]
+        assert len(here.platform.answers(token)) == (point in ARRIVED if unknown else 1)
+        assert here.platform.sends <= 1
+
+
+@pytest.mark.parametrize("behaviour", list(Behaviour))
+@pytest.mark.parametrize("point", ["G.committed", "send.called", "send.arrived"])
+async def test_parts_that_arrived_are_never_repeated(
+    forks: Forks, fresh_dsn: str, point: str, behaviour: Behaviour
+) -> None:
+    async with world(forks, fresh_dsn, Platform(behaviour)) as here:
+        here.platform.ask()
+        await here.die_at(point, 1 if point == "G.committed" else 2, limit=30)
+        await here.later()
+        await here.finish(limit=30)
+        texts = [message.text for message in here.platform.messages]
+        if behaviour is Behaviour.TELEGRAM:
+            assert await here.states() == ["unknown"]
+            assert len(texts) == len(set(texts))
+            assert "part 2" in texts[-1].lower()
+        else:
+            assert await here.states() == ["sent"]
+            assert "".join(texts) == "About q1 there is this to say.\nIt has a second side too.\nThat was all."
