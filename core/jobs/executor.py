@@ -256,6 +256,8 @@ class Executor:
         )
         if outcome is not None and not isinstance(error, BotError | TimeoutError):
             log.error("job.bug", **about(claim), exc_info=error)
+        if isinstance(error, Unavailable) and isinstance(outcome, Snooze):
+            log.warning("job.told_to_wait_long", **about(claim), after_s=outcome.after_s)
         return outcome
 
     async def _conclude(self, ctx: JobContext, outcome: Outcome | None, error: Exception | None) -> Settlement | None:

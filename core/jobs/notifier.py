@@ -21,6 +21,7 @@ class Notifier:
         self._database = database
         self._heard = heard
         self._due = asyncio.Event()
+        self._own_pid = 0
 
     def wake(self) -> None:
         """Wake this process now and the others within 10 ms; called after a commit that queued work."""
@@ -41,6 +42,7 @@ class Notifier:
                 await asyncio.sleep(RECONNECT_S)
 
     async def _serve(self, connection: Connection) -> None:
+        self._own_pid = connection.get_server_pid()
         with queue_errors():
             await connection.add_listener(CHANNEL, self._on_notification)
             connection.add_termination_listener(lambda _: self._due.set())
@@ -51,5 +53,6 @@ class Notifier:
                 # What is queued meanwhile is told by the next one: at most one NOTIFY in 10 ms.
                 await asyncio.sleep(DEBOUNCE_S)
 
-    def _on_notification(self, *_: object) -> None:
-        self._heard()
+    def _on_notification(self, connection: object, pid: int, *_: object) -> None:
+        if pid != self._own_pid:  # what we sent ourselves, `wake` has told already
+            self._heard()

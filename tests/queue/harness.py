@@ -43,8 +43,19 @@ async def no_words(tx: Tx, claim: Claim, why: GaveUp) -> None:
     """Nobody asked."""
 
 
+def nothing_was_orphaned(name: str, value: float, labels: Mapping[str, str]) -> None:
+    """Every worker under test fails as soon as a job is found that nothing points to."""
+    assert name != "reconcile_found_total" or value == 0
+
+
 def worker(database: Database, *kinds: AnyKind, pools: Mapping[str, int] | None = None, **more: Any) -> Worker:
-    settings: dict[str, Any] = {"dead_after_s": 5.0, "drain_s": 5.0, "on_give_up": no_words, **more}
+    settings: dict[str, Any] = {
+        "dead_after_s": 5.0,
+        "drain_s": 5.0,
+        "on_give_up": no_words,
+        "observe": nothing_was_orphaned,
+        **more,
+    }
     return Worker(
         database,
         {each.name: each for each in kinds or (kind(),)},

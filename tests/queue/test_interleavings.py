@@ -194,3 +194,28 @@ async def test_pitfall_11_a_job_that_is_being_granted_is_asked_to_stop(stage: St
 async def test_pitfall_11_goes_wrong_without_making_the_missing_lane(stage: Stage, database: Database) -> None:
     await stage.rewrite("queue.cancel", (LOCK_OR_MAKE, LOCK_ONLY))
     assert await cancel_while_granting(stage, database) == ("cancelled", 1)
+
+
+async def reap_while_granting(stage: Stage, database: Database) -> int:
+    """A claim is not committed yet; a ticker that thinks every other worker dead looks at its lanes."""
+    await put(database, job())
+    claimer, ticker = await stage.session(), await stage.session()
+    slow, other = await register(claimer), await register(ticker)
+    granting = claimer.transaction()
+    await granting.start()
+    await claimer.fetch("select * from queue.claim($1, 'chat', 1, 20)", slow)
+    await ticker.fetch("select * from queue.tick_lost($1, -1)", other)
+    await granting.commit()
+    sql = """select count(*) from queue.lane l where state = 2
+      and not exists (select from queue.worker w where w.id = l.worker)"""
+    orphans: int = await stage.control.fetchval(sql)
+    return orphans
+
+
+async def test_a_worker_is_not_declared_dead_while_it_is_granted_something(stage: Stage, database: Database) -> None:
+    assert await reap_while_granting(stage, database) == 0
+
+
+async def test_a_worker_would_be_declared_dead_without_the_lock_on_its_row(stage: Stage, database: Database) -> None:
+    await stage.rewrite("queue.check_worker", (" for key share", ""))
+    assert await reap_while_granting(stage, database) == 1

@@ -89,12 +89,13 @@ async def test_plans_under_bloat(database: Database, fresh_dsn: str) -> None:
 
 @pytest.mark.long
 async def test_plans_under_bloat_for_long(database: Database, fresh_dsn: str) -> None:
-    await fetch(
-        database,
+    connection = await asyncpg.connect(fresh_dsn)
+    await connection.execute(
         """insert into queue.done (id, lane, pool, community_id, kind, outcome, attempt, trace, created_at, due_at)
         select n, 'old', 'chat', 0, 'work', 'done', 1, '', voidbot.now(), voidbot.now()
-        from generate_series(1, 10000000) n""",
+        from generate_series(1, 10000000) n"""
     )
+    await connection.close()
     await plans_hold(database, fresh_dsn, rounds=4_000)
 
 

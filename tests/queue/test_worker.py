@@ -7,6 +7,7 @@ import pytest
 from core.domain.errors import BadOutput, ClaimLost, Misconfigured, StaleState, Unavailable
 from core.domain.jobs import Cancel, Claim, Discard, GaveUp, Ok, Outcome, Retry, Snooze
 from core.jobs.executor import JobContext
+from core.jobs.notifier import Notifier
 from core.store import jobs
 from core.store.engine import Database, Tx
 from tests.queue.harness import (
@@ -189,3 +190,25 @@ async def test_an_unknown_kind_waits_for_a_worker_that_knows_it(database: Databa
     async with at_work(worker(database)):
         [job_id] = await put(database, job(kind="from the next release"))
         await until_state(database, job_id, "waiting")
+
+
+async def test_a_commit_here_wakes_a_worker_long_before_it_polls(database: Database) -> None:
+    async with at_work(worker(database, poll_s=3600.0)):
+        for _ in range(3):
+            [job_id] = await put(database, job())
+            await until_state(database, job_id, "done")
+
+
+async def test_a_commit_in_another_process_wakes_a_worker(database: Database, fresh_dsn: str) -> None:
+    elsewhere = await Database.open(fresh_dsn, size=2)
+    notifier = Notifier(elsewhere)
+    elsewhere.on_wake(notifier.wake)
+    async with asyncio.TaskGroup() as group:
+        sending = group.create_task(notifier.run())
+        async with at_work(worker(database, poll_s=3600.0)):
+            [warm] = await put(database, job())  # the worker listens for sure once this is done
+            await until_state(database, warm, "done")
+            [job_id] = await put(elsewhere, job())
+            await until_state(database, job_id, "done")
+        sending.cancel()
+    await elsewhere.close()
