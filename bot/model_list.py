@@ -48,6 +48,7 @@ class ModelEntry(BaseModel):
     patience: float | None = None
     temperature: float | None = None
     long_limit_name: bool | None = None
+    thinks_in_text: bool | None = None
 
     def settings(self, api_key: SecretStr | None) -> ModelSettings:
         """Return what the provider is built from.

@@ -7,10 +7,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import structlog
+
 from core.chat.drafts import BadDraft, Cited, DraftOutput, parse_output, resolve_citations
 from core.chat.guards import Blocked, Guard, GuardContext, Guarded, SentenceGate, guard, word_runs
 from core.chat.promises import Promises
 from core.chat.stage import Stage
+from core.chat.stripping import ReachBack
 from core.chat.voice import Voice
 from core.domain.budgets import CallResult, Draw, UsageRow
 from core.domain.errors import BadOutput, BotError, BudgetRefused
@@ -37,6 +40,8 @@ from core.providers.model_settings import ModelSettings
 from core.providers.router import Attempt, Route, ended
 from core.store import budgets
 from core.store.engine import Database
+
+log = structlog.get_logger()
 
 REPAIRS = 2
 """How often a model is asked again after an output that cannot be used."""
@@ -105,6 +110,7 @@ class _Trial:
 
     prompt: Prompt | None = None
     settings: ModelSettings | None = None
+    context: RequestContext | None = None
     attempts: list[Attempt] = field(default_factory=list)
     completion: Completion | None = None
     gate: SentenceGate | None = None
@@ -117,6 +123,9 @@ class _Unusable:
     fired: str
     dull: bool
     note: RepairNote
+
+
+_CUT_OFF = _Unusable("cut_off", False, _SOMETHING_ELSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +151,16 @@ class Asking:
             trial = _Trial()
             try:
                 await self._converse(call, context, trial)
-            except BaseException as exc:  # noqa: BLE001  # booked and raised again, cancellation included
-                return await self._failed(call, reservation_id, trial, exc, fired)
+            except BotError as exc:
+                if not call.stage.shown:
+                    await self._book_failure(call, reservation_id, trial, CallResult.FAILED)
+                    raise
+                log.warning("model.cut_off", error=type(exc).__name__)
+                settle = Settle(reservation_id, _usage(call, trial, CallResult.FAILED))
+                return self._stand_in(call, trial, _CUT_OFF, [*fired, _CUT_OFF.fired], settle)
+            except BaseException:  # cancelled, or a bug: what was spent is booked, then it goes on
+                await self._book_failure(call, reservation_id, trial, CallResult.CANCELLED)
+                raise
             result = self._judge(call, trial)
             if isinstance(result, Guarded):
                 settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
@@ -178,6 +195,7 @@ class Asking:
 
     async def _converse(self, call: Call, context: RequestContext, trial: _Trial) -> None:
         """Call the models of the route in turn; show whole guarded sentences as they come, where that is wanted."""
+        trial.context = context
         kind = PromptKind.REPLY if context.repair is None else PromptKind.REPAIR
 
         def build(settings: ModelSettings) -> ModelRequest:
@@ -192,7 +210,9 @@ class Asking:
         if structured or not call.stage.open:
             trial.completion = await call.route.complete(build, chat=True, note=trial.attempts.append)
             return
-        trial.gate = SentenceGate(self._guards(call, context), context.turn.text)
+        thinks = any(model.thinks_in_text for model in call.route.models)
+        reach_back = ReachBack.ONCE if thinks else ReachBack.NEVER
+        trial.gate = SentenceGate(self._guards(call, context), context.turn.text, reach_back)
         async with ended(call.route.stream(build, chat=True, note=trial.attempts.append)) as deltas:
             async for delta in deltas:
                 if delta.completion is not None:
@@ -208,7 +228,8 @@ class Asking:
         return GuardContext(
             system_runs=word_runs(call.role.body),
             marker=marker_of(context.nonce),
-            own_messages=call.own_texts,
+            # Whoever asks again may hear the same again; a second try is not refused for it.
+            own_messages=() if context.repair is not None else call.own_texts,
             promises=self.promises,
             memory_line=self.voice.say(call.room.language, StockKey.MEMORY_NOT_KEPT, call.room.id),
         )
@@ -225,7 +246,7 @@ class Asking:
             parsed = parse_output(completion.text, settings.structured, call.context.turn.text)
             if isinstance(parsed, BadDraft):
                 return _Unusable(parsed.fault, False, parsed.note)
-            found = guard(parsed.text, self._guards(call, call.context))
+            found = guard(parsed.text, self._guards(call, trial.context or call.context))
             operations = len(parsed.operations)
         if isinstance(found, Blocked):
             return _Unusable(found.guard, found.guard in _DULL, _SOMETHING_ELSE)
@@ -243,18 +264,9 @@ class Asking:
         ]
         return "\n".join([cited.text, "", *lines])
 
-    async def _failed(
-        self, call: Call, reservation_id: int, trial: _Trial, error: BaseException, fired: list[str]
-    ) -> Answered:
-        """Book what a failed call cost; words that were shown already get an honest end instead of an error."""
-        cancelled = not isinstance(error, Exception)
-        usage = _usage(call, trial, CallResult.CANCELLED if cancelled else CallResult.FAILED)
-        settle = Settle(reservation_id, usage)
-        if isinstance(error, BotError) and call.stage.shown and not isinstance(error, BudgetRefused):
-            unusable = _Unusable("cut_off", False, _SOMETHING_ELSE)
-            return self._stand_in(call, trial, unusable, [*fired, "cut_off"], settle)
+    async def _book_failure(self, call: Call, reservation_id: int, trial: _Trial, result: CallResult) -> None:
+        settle = Settle(reservation_id, _usage(call, trial, result))
         await asyncio.shield(self.settle_apart(settle))
-        raise error
 
     def _said(self, call: Call, trial: _Trial, text: str, fired: Sequence[str], settle: Settle | None) -> Answered:
         return Answered(

@@ -55,7 +55,8 @@ class ModelSettings(BaseModel):
 
     `window_tokens` holds input and output. `structured`: the endpoint enforces a JSON schema. `patience`
     stretches the time limits, for models on slow machines. `long_limit_name`: the endpoint wants the
-    output limit as `max_completion_tokens`.
+    output limit as `max_completion_tokens`. `thinks_in_text`: thinking may stand in the answer's own text, even
+    behind a tag that only closes, so nothing is shown before the end; set it to false to see answers grow.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,6 +75,7 @@ class ModelSettings(BaseModel):
     patience: float = Field(default=1.0, ge=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
     long_limit_name: bool = False
+    thinks_in_text: bool = True
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -117,12 +117,12 @@ async def running_line(
     model: ScriptedModel | None = None,
     models: Sequence[ModelSettings] = (),
     clock: Clock | None = None,
+    connect: Connect | None = None,
     works: bool = True,
     **changes: object,
 ) -> AsyncIterator[Line]:
     """Run the composition root. `model`: answers in process; `models`: real providers over HTTP; neither: quotes."""
     shown = front_end or RecordingFrontEnd()
-    connect: Connect | None = None
     if model is not None:
         models = [SETTINGS]
 
@@ -130,14 +130,17 @@ async def running_line(
             return model
 
         connect = connected
-    async with open_app(
-        settings_for(dsn, models, **changes),
-        frozenset({Role.GATEWAY, Role.WORKER}),
-        say=lambda line: None,
-        front_ends=lambda database, clock, readable: [shown],
-        clock=clock,
-        connect_model=connect,
-    ) as app, asyncio.TaskGroup() as group:
+    async with (
+        open_app(
+            settings_for(dsn, models, **changes),
+            frozenset({Role.GATEWAY, Role.WORKER}),
+            say=lambda line: None,
+            front_ends=lambda database, clock, readable: [shown],
+            clock=clock,
+            connect_model=connect,
+        ) as app,
+        asyncio.TaskGroup() as group,
+    ):
         worker = group.create_task(app.worker.run()) if works and app.worker is not None else None
         yield Line(app, shown, app.clock)
         if worker is not None and app.worker is not None:
