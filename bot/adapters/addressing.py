@@ -24,7 +24,17 @@ _NOT_SPOKEN = re.compile(
 _WORD = re.compile(r"@?\w+(?:[-'’./\\@]\w+)*")
 
 _PHRASES: Mapping[str, Sequence[str]] = MappingProxyType(
-    {"void": ("the void", "a void", "into void", "null and void", "void of", "void where", "void the warranty")}
+    {
+        "void": (
+            "the void",
+            "a void",
+            "into void",
+            "null and void",
+            "void of",
+            "void where prohibited",
+            "void the warranty",
+        )
+    }
 )
 
 

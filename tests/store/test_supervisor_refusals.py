@@ -82,7 +82,7 @@ async def test_data_of_another_major_version_are_not_touched(place: Place) -> No
     before = sorted(place.data.iterdir()), marks([place.data])
     refused = await refusal(home_of(place))
     assert refused.code is PgRefusal.MAJOR
-    assert "17" in refused.wrong and "18" in refused.wrong and "voidbot db restore" in refused.remedy
+    assert "17" in refused.wrong and "18" in refused.wrong and "docs/operations.md" in refused.remedy
     assert (sorted(place.data.iterdir()), marks([place.data])) == before
 
 
