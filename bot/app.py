@@ -22,9 +22,9 @@ from bot.commands import COMMANDS, question_of
 from bot.commands.dispatch import Dispatcher
 from bot.commands.spec import Services
 from bot.observability import Metrics, configure_logs, correlated
+from bot.readiness import checks_of
 from bot.settings import PROJECT, Settings
 from bot.storage import Storage, open_storage
-from bot.web.checks import Checks, Figures, FrontEndState
 from bot.web.server import Address, HealthServer
 from core.chat.asking import Asking
 from core.chat.deliver import Deliverer
@@ -37,20 +37,21 @@ from core.chat.sample import load_sample, read_sample
 from core.chat.voice import Voice
 from core.chat.work import SendWork, TurnWork
 from core.domain.jobs import Outcome
+from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
 from core.jobs.executor import AnyKind, Fault, JobContext, Kind
 from core.jobs.worker import Worker
 from core.passes.scheduler import Scheduler
 from core.passes.upkeep import Upkeep, UpkeepWork
-from core.ports import Clock, FrontEnd
+from core.ports import Accepted, Clock, FrontEnd
 from core.prompt.builder import PromptBuilder
 from core.prompt.catalog import Catalog, load_catalog
 from core.prompt.tokens import estimate
 from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
-from core.store import archive, budgets, jobs
-from core.store.engine import Database, current_revision, head_revision, transaction_is_open
+from core.store import budgets
+from core.store.engine import Database, transaction_is_open
 from core.store.people import ReadableRooms
 
 log = structlog.get_logger()
@@ -73,23 +74,58 @@ ALL_ROLES = frozenset(Role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class App:
-    """Everything that runs, put together. `page` is where the health page listens, if it does."""
+class Parts:
+    """What everything else is built from; one of each for the process."""
 
     settings: Settings
     clock: Clock
-    storage: Storage
     database: Database
     catalog: Catalog
+    readable: ReadableRooms
     router: Router
-    receiver: Receiver
+    notices: Notices
     front_ends: Mapping[str, FrontEnd]
+    metrics: Metrics
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """Everything that runs, put together. `page` is where the health page listens, if it does."""
+
+    parts: Parts
+    storage: Storage
+    receiver: Receiver
     worker: Worker | None
     scheduler: Scheduler | None
-    metrics: Metrics
-    readable: ReadableRooms
     page: Address | None
-    say: Say
+
+    @property
+    def database(self) -> Database:
+        """The open database."""
+        return self.parts.database
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+        return self.parts.clock
+
+    @property
+    def front_ends(self) -> Mapping[str, FrontEnd]:
+        """The front ends whose connection this process owns, by name."""
+        return self.parts.front_ends
+
+    async def accept(self, message: InboundMessage) -> Accepted:
+        """Take one event in and count what became of it: what front ends are given."""
+        accepted = await self.receiver.accept(message)
+        observe = self.parts.metrics.observe
+        result = "duplicate" if accepted.duplicate else "stored"
+        observe("intake_total", 1, {"platform": message.front_end, "kind": message.kind, "result": result})
+        if accepted.duplicate:
+            observe("duplicates_total", 1, {})
+        else:
+            observe("decisions_total", 1, {"outcome": accepted.outcome, "reason": accepted.reason or ""})
+        return accepted
 
 
 MakeFrontEnds = Callable[[Database, Clock, ReadableRooms], Sequence[FrontEnd]]
@@ -132,51 +168,32 @@ async def open_app(
             say(note)
         catalog = load_catalog(PROJECT)
         storage = await stack.enter_async_context(open_storage(settings, clock, say))
-        database = storage.database
         readable = ReadableRooms()
-        router = Router(
-            _tiers(settings),
-            connect_model or partial(connect, clock=clock, estimate=estimate, guard=_no_transaction_open),
-            clock,
-            estimate,
-        )
-        stack.push_async_callback(router.aclose)
-        owned = {front_end.name: front_end for front_end in front_ends(database, clock, readable)}
-        await _prepare(database, settings, clock, say)
-        metrics = Metrics()
-        notices = Notices(Voice(catalog.stock))
-        kinds = _kinds(database, clock, catalog, router, readable, notices, owned, metrics, fault)
-        worker = _worker(settings, roles, database, kinds, clock, notices, owned, metrics, fault)
-        receiver = Receiver(
-            database=database,
-            clock=clock,
-            notices=notices,
-            text_limits={name: front_end.text_limit for name, front_end in owned.items()},
-            keeps_doors=frozenset({"console"}),
-            question_of=question_of,
-            fault=fault,
-        )
-        page = None
-        if Role.WEB in roles or settings.http_chosen:
-            checks = _checks(storage, worker, owned)
-            server = HealthServer(checks, metrics.text, clock, version=version("voidbot"), lag=_lag(metrics))
-            page = await server.start(settings.http_host, settings.http_port, outside=settings.http_outside)
-            stack.push_async_callback(server.stop)
-        yield App(
+        connect_to = connect_model or partial(connect, clock=clock, estimate=estimate, guard=_no_transaction_open)
+        parts = Parts(
             settings=settings,
             clock=clock,
-            storage=storage,
-            database=database,
+            database=storage.database,
             catalog=catalog,
-            router=router,
-            receiver=receiver,
-            front_ends=owned,
-            worker=worker,
-            scheduler=Scheduler(database, clock) if Role.SCHEDULER in roles else None,
-            metrics=metrics,
             readable=readable,
+            router=Router(_tiers(settings), connect_to, clock, estimate),
+            notices=Notices(Voice(catalog.stock)),
+            front_ends={each.name: each for each in front_ends(storage.database, clock, readable)},
+            metrics=Metrics(),
+            fault=fault,
+        )
+        stack.push_async_callback(parts.router.aclose)
+        await _prepare(parts, say)
+        page = None
+        if Role.WEB in roles or settings.http_chosen:
+            page = await _open_page(parts, stack)
+        yield App(
+            parts=parts,
+            storage=storage,
+            receiver=_receiver(parts),
+            worker=_worker(parts, roles),
+            scheduler=Scheduler(storage.database, clock) if Role.SCHEDULER in roles else None,
             page=page,
-            say=say,
         )
 
 
@@ -189,65 +206,97 @@ def _tiers(settings: Settings) -> dict[Tier, list[ModelSettings]]:
     return {tier: [model.settings for model in settings.models if tier in model.tiers] for tier in Tier}
 
 
-async def _prepare(database: Database, settings: Settings, clock: Clock, say: Say) -> None:
+async def _prepare(parts: Parts, say: Say) -> None:
     """Add the purses that must exist, and the sample community if it is wanted and nothing is there."""
-    async with database.transaction(long=True) as tx:
+    settings = parts.settings
+    async with parts.database.transaction(long=True) as tx:
         await budgets.ensure_defaults(tx, deployment_usd_per_day=settings.usd_per_day)
         if settings.loads_sample(()):
             sample = read_sample(PROJECT / "data" / "sample_community.yaml")
-            count = await load_sample(tx, sample, "console", clock.now())
-            if count:
+            if count := await load_sample(tx, sample, "console", parts.clock.now()):
                 say(f"sample community: {count} messages in {len(sample.rooms)} rooms")
 
 
-def _kinds(
-    database: Database,
-    clock: Clock,
-    catalog: Catalog,
-    router: Router,
-    readable: ReadableRooms,
-    notices: Notices,
-    front_ends: Mapping[str, FrontEnd],
-    metrics: Metrics,
-    fault: Fault,
-) -> dict[str, AnyKind]:
-    """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
-    promises_file = PROJECT / "prompts" / "stock" / "promises.md"
-    asking = Asking(
-        database=database,
-        clock=clock,
-        builder=PromptBuilder(catalog.templates),
-        voice=notices.voice,
-        promises=read_promises(str(promises_file), promises_file.read_text(encoding="utf-8")),
-    )
-    replier = Replier(
-        clock=clock,
-        front_ends=front_ends,
-        catalog=catalog,
-        voice=notices.voice,
-        readable=readable,
-        router=router,
-        asking=asking,
-        fault=fault,
-    )
-    services = Services(
-        stock=catalog.stock,
-        readable=readable,
-        router=router,
-        personas=sorted(catalog.personas),
+async def _open_page(parts: Parts, stack: AsyncExitStack) -> Address:
+    settings, metrics = parts.settings, parts.metrics
+    server = HealthServer(
+        checks_of(parts.database, parts.front_ends),
+        metrics.text,
+        parts.clock,
         version=version("voidbot"),
-        table=COMMANDS,
+        lag=lambda seconds: metrics.observe("event_loop_lag_seconds", seconds, {}),
     )
-    dispatcher = Dispatcher(table=COMMANDS, services=services, voice=notices.voice, clock=clock)
-    deliverer = Deliverer(front_ends=front_ends, clock=clock, readable=readable, notices=notices, fault=fault)
-    upkeep = Upkeep(metrics.observe)
+    address = await server.start(settings.http_host, settings.http_port, outside=settings.http_outside)
+    stack.push_async_callback(server.stop)
+    return address
+
+
+def _receiver(parts: Parts) -> Receiver:
+    return Receiver(
+        database=parts.database,
+        clock=parts.clock,
+        notices=parts.notices,
+        text_limits={name: front_end.text_limit for name, front_end in parts.front_ends.items()},
+        keeps_doors=frozenset({"console"}),
+        question_of=question_of,
+        fault=parts.fault,
+    )
+
+
+def kinds_of(parts: Parts) -> dict[str, AnyKind]:
+    """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
+    upkeep = Upkeep(parts.metrics.observe)
     found: list[AnyKind] = [
-        Kind(name="reply", pool="chat", payload=TurnWork, run=_traced(replier.run), timeout_s=REPLY_TIMEOUT_S),
-        Kind(name="command", pool="chat", payload=TurnWork, run=_traced(dispatcher.run), timeout_s=30),
-        Kind(name="send", pool="send", payload=SendWork, run=_traced(deliverer.run), timeout_s=120),
+        Kind(name="reply", pool="chat", payload=TurnWork, run=_traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
+        Kind(name="command", pool="chat", payload=TurnWork, run=_traced(_dispatcher(parts).run), timeout_s=30),
+        Kind(name="send", pool="send", payload=SendWork, run=_traced(_deliverer(parts).run), timeout_s=120),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=_traced(upkeep.run), timeout_s=600),
     ]
     return {kind.name: kind for kind in found}
+
+
+def _replier(parts: Parts) -> Replier:
+    promises = PROJECT / "prompts" / "stock" / "promises.md"
+    asking = Asking(
+        database=parts.database,
+        clock=parts.clock,
+        builder=PromptBuilder(parts.catalog.templates),
+        voice=parts.notices.voice,
+        promises=read_promises(str(promises), promises.read_text(encoding="utf-8")),
+        observe=parts.metrics.observe,
+    )
+    return Replier(
+        clock=parts.clock,
+        front_ends=parts.front_ends,
+        catalog=parts.catalog,
+        voice=parts.notices.voice,
+        readable=parts.readable,
+        router=parts.router,
+        asking=asking,
+        fault=parts.fault,
+    )
+
+
+def _dispatcher(parts: Parts) -> Dispatcher:
+    services = Services(
+        stock=parts.catalog.stock,
+        readable=parts.readable,
+        router=parts.router,
+        personas=sorted(parts.catalog.personas),
+        version=version("voidbot"),
+        table=COMMANDS,
+    )
+    return Dispatcher(table=COMMANDS, services=services, voice=parts.notices.voice, clock=parts.clock)
+
+
+def _deliverer(parts: Parts) -> Deliverer:
+    return Deliverer(
+        front_ends=parts.front_ends,
+        clock=parts.clock,
+        readable=parts.readable,
+        notices=parts.notices,
+        fault=parts.fault,
+    )
 
 
 def _traced(run: Callable[[JobContext, P], Awaitable[Outcome]]) -> Callable[[JobContext, P], Awaitable[Outcome]]:
@@ -260,76 +309,23 @@ def _traced(run: Callable[[JobContext, P], Awaitable[Outcome]]) -> Callable[[Job
     return traced
 
 
-def _worker(
-    settings: Settings,
-    roles: frozenset[Role],
-    database: Database,
-    kinds: Mapping[str, AnyKind],
-    clock: Clock,
-    notices: Notices,
-    front_ends: Mapping[str, FrontEnd],
-    metrics: Metrics,
-    fault: Fault,
-) -> Worker | None:
+def _worker(parts: Parts, roles: frozenset[Role]) -> Worker | None:
     """Return a worker for the pools of these roles; what is sent goes through the process with the connection."""
-    pools = {f"send/{name}": settings.send_slots for name in front_ends}
+    settings = parts.settings
+    pools = {f"send/{name}": settings.send_slots for name in parts.front_ends}
     if Role.WORKER in roles:
         pools |= {"chat": settings.chat_slots, "upkeep": settings.upkeep_slots}
     if not pools:
         return None
     return Worker(
-        database,
-        kinds,
+        parts.database,
+        kinds_of(parts),
         pools,
-        clock,
-        on_give_up=LastWords(notices),
+        parts.clock,
+        on_give_up=LastWords(parts.notices),
         dead_after_s=settings.dead_after_s,
         drain_s=settings.drain_s,
         info={"host": socket.gethostname(), "pid": os.getpid(), "roles": sorted(roles)},
-        observe=metrics.observe,
-        fault=fault,
-    )
-
-
-def _lag(metrics: Metrics) -> Callable[[float], None]:
-    return lambda seconds: metrics.observe("event_loop_lag_seconds", seconds, {})
-
-
-def _checks(storage: Storage, worker: Worker | None, front_ends: Mapping[str, FrontEnd]) -> Checks:
-    database = storage.database
-
-    async def answers() -> None:
-        async with database.transaction(durable=False) as tx:
-            await tx.fetchval("select 1")
-
-    async def schema() -> tuple[str | None, str]:
-        return await current_revision(database.dsn), head_revision()
-
-    async def tick_age_s() -> float | None:
-        async with database.transaction(durable=False) as tx:
-            return await jobs.youngest_beat_s(tx)
-
-    async def oldest_ready_s() -> float | None:
-        async with database.transaction(durable=False) as tx:
-            return max((each.oldest_wait for each in await jobs.stats(tx)), default=None)
-
-    async def heard() -> Mapping[str, FrontEndState]:
-        return {name: FrontEndState(True, "in this process") for name in front_ends}
-
-    async def figures() -> Figures:
-        async with database.transaction(durable=False) as tx:
-            queue: dict[tuple[str, str], int] = {}
-            for each in await jobs.stats(tx):
-                for state in ("ready", "running", "waiting", "later", "dead"):
-                    key = (each.pool, state)
-                    queue[key] = queue.get(key, 0) + getattr(each, state)
-            return Figures(queue, await archive.count_rooms(tx))
-
-    return Checks(
-        database=answers,
-        schema=schema,
-        tick_age_s=tick_age_s,
-        oldest_ready_s=oldest_ready_s,
-        front_ends=heard,
-        figures=figures,
+        observe=parts.metrics.observe,
+        fault=parts.fault,
     )

@@ -145,7 +145,7 @@ def _parts(app: App, reads: bool, stopping: asyncio.Event) -> list[Coroutine[obj
 async def _listen(front_end: FrontEnd, app: App, stopping: asyncio.Event) -> None:
     """Take events in until there are no more, which ends the process."""
     try:
-        await front_end.run(app.receiver.accept)
+        await front_end.run(app.accept)
     finally:
         stopping.set()
 

@@ -101,7 +101,7 @@ class ConsoleChat(FrontEnd):
         self._cursor = 0
         # Held while a line is handed in until its decision is shown: no answer can be shown before its decision.
         self._order = asyncio.Lock()
-        self._faults, self._timed_out = 0, False
+        self._faults, self._timed_out, self._ended = 0, False, False
 
     @property
     def name(self) -> str:
@@ -168,7 +168,7 @@ class ConsoleChat(FrontEnd):
         """Take lines in until the input ends, then wait for the outstanding answers."""
         self._cursor = await self._shown.latest()
         async with asyncio.TaskGroup() as tasks:
-            follower = tasks.create_task(self._follow())
+            tasks.create_task(self._follow())
             async with aclosing(self._screen.entries(lambda: self._place)) as entries:
                 async for entry in entries:
                     if isinstance(entry, Fault):
@@ -177,7 +177,9 @@ class ConsoleChat(FrontEnd):
                         break
             await self._finish()
             await self._screen.close()
-            follower.cancel()
+            # Asked to end, not cancelled: no look at the table is cut off in the middle of a transaction.
+            self._ended = True
+            self._wake.set()
 
     async def _take(self, entry: Entry, accept: Accept) -> bool:
         """Do what a line says; return False if it ends the input."""
@@ -188,6 +190,8 @@ class ConsoleChat(FrontEnd):
         local = local_word(entry.text) if entry.event is None else None
         if local is None:
             await self._hand_in(entry, place, accept)
+            if self._screen.one_at_a_time:
+                await self._answered()
             return True
         word, rest = local
         match word:
@@ -206,6 +210,13 @@ class ConsoleChat(FrontEnd):
                 event = replace(entry, event=Event(word), reply_to=target or None, text=text.strip())
                 await self._hand_in(event, place, accept)
         return True
+
+    async def _answered(self) -> None:
+        """Wait for what was asked, as somebody who reads would; a late answer does not hold up the next line."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._wait_s):
+                while self._waiting:
+                    await self._all_over.wait()
 
     async def _hand_in(self, entry: Entry, place: Place, accept: Accept) -> None:
         """Turn the line into an inbound message, hand it in, and show what was decided."""
@@ -253,8 +264,8 @@ class ConsoleChat(FrontEnd):
         return None
 
     async def _follow(self) -> None:
-        """Show what is new, for ever: soon while answers are outstanding, at leisure otherwise."""
-        while True:
+        """Show what is new until the end: soon while answers are outstanding, at leisure otherwise."""
+        while not self._ended:
             pause_s = BUSY_S if self._waiting else IDLE_S
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):

@@ -68,6 +68,11 @@ class Screen(Protocol):
     """Where lines come from and where everything is shown."""
 
     @property
+    def one_at_a_time(self) -> bool:
+        """Return whether a line waits for the answer to the one before it, as in a script that people write."""
+        ...
+
+    @property
     def interactive(self) -> bool:
         """Return whether a person types here, so that lines may be fragments of one message."""
         ...
@@ -116,6 +121,7 @@ class JsonScreen(Screen):
     """One object a line in, one object a line out, in ASCII; for scripts."""
 
     interactive = False
+    one_at_a_time = False
 
     def __init__(self, stdin_fd: int, stdout_fd: int) -> None:
         self._stdin_fd = stdin_fd
@@ -197,6 +203,7 @@ class PlainScreen(Screen):
     """Answers as text, in the order of the lines that asked; faults go to the other stream."""
 
     interactive = False
+    one_at_a_time = True
 
     def __init__(self, stdin_fd: int, stdout_fd: int, stderr_fd: int) -> None:
         self._stdin_fd = stdin_fd
@@ -272,6 +279,7 @@ class InteractiveScreen(Screen):
     """A prompt with history and completion; answers appear above it as they grow."""
 
     interactive = True
+    one_at_a_time = False
 
     def __init__(self, commands: Iterable[str] = ()) -> None:
         self._completer = SlashCompleter([*Local, *commands])

@@ -31,10 +31,10 @@ from core.domain.prompt import (
 )
 from core.domain.rooms import Room
 from core.domain.speech import ReceiptSource
-from core.jobs.executor import JobContext
+from core.jobs.executor import JobContext, Observe
 from core.ports import Clock
 from core.prompt.builder import PromptBuilder
-from core.prompt.fences import marker_of
+from core.prompt.fences import marker_of, shown_name
 from core.prompt.stock import StockKey
 from core.providers.model_settings import ModelSettings
 from core.providers.router import Attempt, Route, ended
@@ -137,6 +137,7 @@ class Asking:
     builder: PromptBuilder
     voice: Voice
     promises: Promises
+    observe: Observe
 
     async def answer(self, call: Call) -> Answered:
         """Return an answer of the model, or the stock message that stands in for one that cannot be used.
@@ -151,6 +152,7 @@ class Asking:
             trial = _Trial()
             try:
                 await self._converse(call, context, trial)
+                self._measure(trial)
             except BotError as exc:
                 if not call.stage.shown:
                     await self._book_failure(call, reservation_id, trial, CallResult.FAILED)
@@ -166,6 +168,7 @@ class Asking:
                 settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
                 return self._said(call, trial, result.text, [*fired, *result.fired], settle)
             fired.append(result.fired)
+            self.observe("guards_total", 1, {"guard": result.fired})
             if call.stage.shown or repairs == REPAIRS:
                 settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
                 return self._stand_in(call, trial, result, fired, settle)
@@ -264,7 +267,20 @@ class Asking:
         ]
         return "\n".join([cited.text, "", *lines])
 
+    def _measure(self, trial: _Trial) -> None:
+        for attempt in trial.attempts:
+            name = {"model": attempt.model, "purpose": "reply"}
+            self.observe("model_calls_total", 1, {**name, "result": attempt.error or "ok"})
+            self.observe("model_tokens_total", attempt.usage.input_tokens, {**name, "direction": "in"})
+            self.observe("model_tokens_total", attempt.usage.output_tokens, {**name, "direction": "out"})
+            self.observe("model_cost_usd_total", attempt.usd_micro / 1_000_000, {})
+            self.observe("model_seconds", attempt.seconds, {"model": attempt.model})
+        if trial.prompt is not None and trial.completion is not None and not trial.completion.usage.estimated:
+            real = max(trial.completion.usage.input_tokens, 1)
+            self.observe("estimate_error_ratio", trial.prompt.estimated_tokens / real, {})
+
     async def _book_failure(self, call: Call, reservation_id: int, trial: _Trial, result: CallResult) -> None:
+        self._measure(trial)
         settle = Settle(reservation_id, _usage(call, trial, result))
         await asyncio.shield(self.settle_apart(settle))
 
@@ -335,9 +351,10 @@ def _source_line(context: RequestContext, source: SourceId) -> str:
     for passage in context.passages:
         if source.kind is SourceKind.PASSAGE and passage.key == source.key:
             when = passage.sent_at.astimezone(context.tz)
-            return f"{passage.speaker.name}, #{passage.room_name}, {when:%Y-%m-%d %H:%M} (message {passage.key})"
+            author, room = shown_name(passage.speaker.name), shown_name(passage.room_name)
+            return f"{author}, #{room}, {when:%Y-%m-%d %H:%M} (message {passage.key})"
     for line in (*context.chain, *context.transcript, context.turn):
         if source in line.provenance.source_ids:
             when = line.sent_at.astimezone(context.tz)
-            return f"{line.speaker.name}, {when:%Y-%m-%d %H:%M}"
+            return f"{shown_name(line.speaker.name)}, {when:%Y-%m-%d %H:%M}"
     return f"{source.kind} {source.key}"

@@ -1,0 +1,50 @@
+"""What readiness asks of this process's parts: Postgres, schema, workers, queue, front ends."""
+
+from collections.abc import Mapping
+
+from bot.web.checks import Checks, Figures, FrontEndState
+from core.ports import FrontEnd
+from core.store import archive, jobs
+from core.store.engine import Database, current_revision, head_revision
+
+_STATES = ("ready", "running", "waiting", "later", "dead")
+
+
+def checks_of(database: Database, front_ends: Mapping[str, FrontEnd]) -> Checks:
+    """Return the questions of `/readyz`; each asks the store anew."""
+
+    async def answers() -> None:
+        async with database.transaction(durable=False) as tx:
+            await tx.fetchval("select 1")
+
+    async def schema() -> tuple[str | None, str]:
+        return await current_revision(database.dsn), head_revision()
+
+    async def tick_age_s() -> float | None:
+        async with database.transaction(durable=False) as tx:
+            return await jobs.youngest_beat_s(tx)
+
+    async def oldest_ready_s() -> float | None:
+        async with database.transaction(durable=False) as tx:
+            return max((each.oldest_wait for each in await jobs.stats(tx)), default=None)
+
+    async def heard() -> Mapping[str, FrontEndState]:
+        return {name: FrontEndState(True, "in this process") for name in front_ends}
+
+    async def figures() -> Figures:
+        async with database.transaction(durable=False) as tx:
+            queue: dict[tuple[str, str], int] = {}
+            for each in await jobs.stats(tx):
+                for state in _STATES:
+                    key = (each.pool, state)
+                    queue[key] = queue.get(key, 0) + getattr(each, state)
+            return Figures(queue, await archive.count_rooms(tx))
+
+    return Checks(
+        database=answers,
+        schema=schema,
+        tick_age_s=tick_age_s,
+        oldest_ready_s=oldest_ready_s,
+        front_ends=heard,
+        figures=figures,
+    )
