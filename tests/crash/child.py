@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -143,9 +144,12 @@ class Thinker(ModelProvider):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         completion = await self.complete(request)
+        # Once its thinking is over, nothing more can take its words back: they may be shown as they come.
+        thought = "<think>Let me see.</think>\n"
+        yield Delta(thought)
         for sentence in completion.text.splitlines(keepends=True):
             yield Delta(sentence)
-        yield Delta(completion=completion)
+        yield Delta(completion=replace(completion, text=thought + completion.text))
 
     async def aclose(self) -> None:
         """Have nothing to close."""

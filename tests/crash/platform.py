@@ -100,7 +100,9 @@ class Platform:
         for message in self.messages:
             if message.nonce == asked["nonce"] and self._folds(now - message.at):
                 return web.json_response({"id": message.id})
-        made = Message(f"s{len(self.messages) + 1}", asked["room"], asked["reply_to"], asked["text"], asked["nonce"], now)
+        made = Message(
+            f"s{len(self.messages) + 1}", asked["room"], asked["reply_to"], asked["text"], asked["nonce"], now
+        )
         made.versions.append(made.text)
         self.messages.append(made)
         return web.json_response({"id": made.id})
