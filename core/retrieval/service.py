@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from core.domain.ids import PersonId, RoomId
 from core.domain.retrieval import FOUND_FROM, coverage, is_echo, rarity
-from core.store import archive
 from core.store.archive import ArchivedMessage
 from core.store.engine import Tx
+from core.store.search import search_messages
 
 CANDIDATES = 400
 """How many messages that share a word with the question are weighed, newest first."""
@@ -51,20 +52,18 @@ async def search(
         since: Only what was said since then.
         floor: The least share of the question's weight that a hit must hold.
     """
-    terms = (await archive.list_terms(tx, text))[:TERMS]
     rooms = sorted(readable)
-    if not terms or not rooms:
+    if not rooms:
         return ()
-    found = await archive.search_messages(
-        tx, rooms, terms, limit=CANDIDATES, but_not=but_not, authors=authors, since=since
+    found = await search_messages(
+        tx, rooms, text, most_terms=TERMS, limit=CANDIDATES, but_not=but_not, authors=authors, since=since
     )
-    if not found:
-        return ()
-    holders = Counter(term for message in found for term in message.terms)
-    count = await archive.count_messages(tx, rooms)
-    weights = {term: rarity(count, holders[term]) for term in terms}
-    hits = [
-        Hit(message, coverage(terms, message.terms, weights)) for message in found if not is_echo(text, message.text)
-    ]
-    good = [hit for hit in hits if hit.score >= floor]
-    return tuple(sorted(good, key=lambda hit: (-hit.score, -hit.message.sent_at.timestamp(), hit.message.id))[:k])
+    holders = Counter(term for message in found.messages for term in message.terms)
+    weights = {term: rarity(found.total, holders[term]) for term in found.terms}
+    hits = [Hit(message, coverage(found.terms, message.terms, weights)) for message in found.messages]
+    good = sorted(
+        (hit for hit in hits if hit.score >= floor),
+        key=lambda hit: (-hit.score, -hit.message.sent_at.timestamp(), hit.message.id),
+    )
+    # An echo is dear to recognise: only what would be returned is looked at.
+    return tuple(islice((hit for hit in good if not is_echo(text, hit.message.text)), k))

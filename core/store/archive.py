@@ -264,7 +264,7 @@ class ArchivedMessage:
 
 
 def message_of(row: Row) -> ArchivedMessage:
-    """Return the message that a row of `MESSAGE`'s columns holds."""
+    """Return the message that a row of `COLUMNS` holds."""
     return ArchivedMessage(
         id=MessageId(row["id"]),
         room_id=RoomId(row["room_id"]),
@@ -282,21 +282,21 @@ def message_of(row: Row) -> ArchivedMessage:
     )
 
 
-_COLUMNS = """
+COLUMNS = """
 select m.id, m.room_id, r.name as room_name, m.author_id, coalesce(n.name, p.account_ref) as author_name, p.is_bot,
        m.platform_ref, m.reply_to_ref, m.kind, m.text, m.sent_at, m.sources"""
-_JOINS = """
+JOINS = """
 join voidbot.rooms r on r.id = m.room_id join voidbot.people p on p.id = m.author_id
 left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null"""
-_USABLE = """
+USABLE = """
     m.room_id = any($1::bigint[]) and m.deleted_at is null and not p.opted_out
     and (m.sources is null or m.sources <@ $1::bigint[])"""
 _TRANSCRIPT = f"""
-{_COLUMNS} from (
+{COLUMNS} from (
     select * from voidbot.messages m where m.room_id = $2 and m.deleted_at is null and m.sent_at > $4
     order by m.sent_at desc, m.id desc limit $3) m
-{_JOINS} where {_USABLE} order by m.sent_at, m.id"""
-_BY_REF = f"{_COLUMNS} from voidbot.messages m {_JOINS} where {_USABLE} and m.room_id = $2 and m.platform_ref = $3"
+{JOINS} where {USABLE} order by m.sent_at, m.id"""
+_BY_REF = f"{COLUMNS} from voidbot.messages m {JOINS} where {USABLE} and m.room_id = $2 and m.platform_ref = $3"
 
 
 async def list_transcript(
@@ -321,7 +321,7 @@ with recursive up as (
     select m.*, up.depth + 1 from up
     join voidbot.messages m on m.room_id = up.room_id and m.platform_ref = up.reply_to_ref
     where up.depth < $4)
-{_COLUMNS} from up m {_JOINS} where {_USABLE} order by m.depth desc"""
+{COLUMNS} from up m {JOINS} where {USABLE} order by m.depth desc"""
 
 
 async def list_chain(
@@ -329,50 +329,6 @@ async def list_chain(
 ) -> list[ArchivedMessage]:
     """Return the chain of replies that ends in this message, oldest first."""
     return [message_of(row) for row in await tx.fetch(_CHAIN, readable, room_id, platform_ref, depth)]
-
-
-_TERMS = "select coalesce(array_agg(lexeme), '{}') from unnest(to_tsvector('english', $1))"
-_SEARCH = f"""
-{_COLUMNS}, array(select t from unnest($2::text[]) t where m.tsv @@ quote_literal(t)::tsquery) as terms
-from voidbot.messages m {_JOINS}
-where {_USABLE} and m.tsv @@ (select string_agg(quote_literal(t), ' | ') from unnest($2::text[]) t)::tsquery
-  and m.kind = 'text' and not p.is_bot and ($4::text is null or m.platform_ref <> $4 or m.room_id <> $5)
-  and ($6::bigint[] is null or m.author_id = any($6)) and ($7::timestamptz is null or m.sent_at >= $7)
-order by m.sent_at desc, m.id desc limit $3"""
-
-
-async def list_terms(tx: Tx, text: str) -> list[str]:
-    """Return the words of `text` as the index folds them, without stop words."""
-    return list(await tx.fetchval(_TERMS, clean(text)))
-
-
-async def search_messages(
-    tx: Tx,
-    readable: Sequence[RoomId],
-    terms: Sequence[str],
-    *,
-    limit: int,
-    but_not: tuple[RoomId, str] | None = None,
-    authors: Sequence[PersonId] | None = None,
-    since: datetime | None = None,
-) -> list[ArchivedMessage]:
-    """Return people's messages that hold any of the terms, newest first, with the terms each one holds.
-
-    The audience filter is part of the statement. `but_not` leaves one message out: the question itself.
-    """
-    room, ref = but_not or (None, None)
-    rows = await tx.fetch(_SEARCH, readable, terms, limit, ref, room, authors, since)
-    return [message_of(row) for row in rows]
-
-
-async def count_messages(tx: Tx, readable: Sequence[RoomId]) -> int:
-    """Return about how many messages these rooms hold; revisions count too."""
-    return int(
-        await tx.fetchval(
-            "select coalesce(sum(last_archived_seq), 0) from voidbot.rooms where id = any($1::bigint[])",
-            readable,
-        )
-    )
 
 
 async def list_own_texts(tx: Tx, room_id: RoomId, *, limit: int = 5) -> list[str]:

@@ -1,0 +1,63 @@
+"""Archived messages by the words they hold: one statement finds, filters and counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.ids import PersonId, RoomId
+from core.store.archive import COLUMNS, JOINS, USABLE, ArchivedMessage, clean, message_of
+from core.store.engine import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Messages that hold a word of the question, newest first, each with the words it holds.
+
+    `terms`: the question's words as the index folds them, without stop words; empty if nothing was found.
+    `total`: about how many messages the readable rooms hold, revisions counted too.
+    """
+
+    messages: tuple[ArchivedMessage, ...] = ()
+    terms: tuple[str, ...] = ()
+    total: int = 0
+
+
+# The words and the count ride on the first row: they are wanted only if there is one.
+_SEARCH = f"""
+with asked as materialized (
+    select array_agg(lexeme) as terms, string_agg(quote_literal(lexeme), ' | ')::tsquery as any_of
+    from (select lexeme from unnest(to_tsvector('english', $2)) limit $3) t),
+found as materialized (
+    {COLUMNS}, m.tsv from voidbot.messages m {JOINS}
+    where {USABLE} and m.tsv @@ (select any_of from asked)
+      and m.kind = 'text' and not p.is_bot and ($5::text is null or m.platform_ref <> $5 or m.room_id <> $6)
+      and ($7::bigint[] is null or m.author_id = any($7)) and ($8::timestamptz is null or m.sent_at >= $8)
+    order by m.sent_at desc, m.id desc limit $4)
+select f.*, array(select t from unnest(asked.terms) t where f.tsv @@ quote_literal(t)::tsquery) as terms,
+       case when n = 1 then asked.terms end as asked,
+       case when n = 1 then (select coalesce(sum(last_archived_seq), 0) from voidbot.rooms
+                             where id = any($1::bigint[])) end as total
+from (select row_number() over (order by sent_at desc, id desc) as n, found.* from found) f cross join asked
+order by n"""
+
+
+async def search_messages(
+    tx: Tx,
+    readable: Sequence[RoomId],
+    text: str,
+    *,
+    most_terms: int,
+    limit: int,
+    but_not: tuple[RoomId, str] | None = None,
+    authors: Sequence[PersonId] | None = None,
+    since: datetime | None = None,
+) -> Found:
+    """Return people's messages that hold any of the first `most_terms` words of `text`.
+
+    The audience filter is part of the statement. `but_not` leaves one message out: the question itself.
+    """
+    room, ref = but_not or (None, None)
+    rows = await tx.fetch(_SEARCH, readable, clean(text), most_terms, limit, ref, room, authors, since)
+    if not rows:
+        return Found()
+    return Found(tuple(map(message_of, rows)), tuple(rows[0]["asked"]), int(rows[0]["total"]))
