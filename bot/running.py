@@ -49,16 +49,18 @@ async def run_app(settings: Settings, roles: frozenset[Role], chat: ChatOptions 
     wake = asyncio.Event()
     make = partial(_front_ends, settings, chat, terminal, wake)
     log_file = settings.home / "voidbot.log" if chat is not None else None
-    async with open_app(settings, roles, say=say, front_ends=make, log_file=log_file) as app:
-        app.database.on_wake(wake.set)
-        if app.worker is None and app.scheduler is None and app.page is None:
-            raise Misconfigured("gateway: no platform is configured; `voidbot up` has the terminal")
-        if app.page is not None:
-            say(f"health page: {app.page.url}")
-        if terminal:
-            say("Type a message that begins with `void`, or /help. /quit or Ctrl-D ends.")
-        await _until_stopped(app, chat is not None)
-        return _exit_code(app)
+    stopping = asyncio.Event()
+    with _signals(stopping):
+        async with open_app(settings, roles, say=say, front_ends=make, log_file=log_file) as app:
+            app.database.on_wake(wake.set)
+            if app.worker is None and app.scheduler is None and app.page is None:
+                raise Misconfigured("gateway: no platform is configured; `voidbot up` has the terminal")
+            if app.page is not None:
+                say(f"health page: {app.page.url}")
+            if terminal:
+                say("Type a message that begins with `void`, or /help. /quit or Ctrl-D ends.")
+            await _until_stopped(app, chat is not None, stopping)
+            return _exit_code(app)
 
 
 def _exit_code(app: App) -> int:
@@ -111,19 +113,17 @@ async def _receipt(database: Database, readable: ReadableRooms, receipt_id: int)
         return receipts.fields(view, rooms | {room_id})
 
 
-async def _until_stopped(app: App, reads: bool) -> None:
+async def _until_stopped(app: App, reads: bool, stopping: asyncio.Event) -> None:
     """Run every part; the end of the chat or a first signal drains, a second one stops at once."""
-    stopping = asyncio.Event()
     try:
-        with _signals(stopping):
-            async with asyncio.TaskGroup() as group:
-                parts = [group.create_task(part) for part in _parts(app, reads, stopping)]
-                await stopping.wait()
-                if app.worker is not None:
-                    app.worker.stop()
-                    await _drained(app.worker, parts[0])
-                for part in parts:
-                    part.cancel()
+        async with asyncio.TaskGroup() as group:
+            parts = [group.create_task(part) for part in _parts(app, reads, stopping)]
+            await stopping.wait()
+            if app.worker is not None:
+                app.worker.stop()
+                await _drained(app.worker, parts[0])
+            for part in parts:
+                part.cancel()
     except* BotError as group:
         raise _first(group) from None
 

@@ -46,7 +46,7 @@ def only_loopback() -> Iterator[None]:
             raise AssertionError(f"a test tried to leave this machine: {address[0]}")
         real(self, address)
 
-    socket.socket.connect = guarded  # type: ignore[method-assign]  # the guard is the point
+    socket.socket.connect = guarded  # type: ignore[assignment,method-assign]  # the guard is the point
     yield
     socket.socket.connect = real  # type: ignore[method-assign]  # restored
 

@@ -1,0 +1,140 @@
+"""The program as a person starts it: real processes, a real home, real signals."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import on_database, run_sql
+
+PATIENCE_S = 60.0
+HEALTHY = "health page: "
+
+
+@pytest.fixture(scope="module")
+def home() -> Path:
+    """A home that a server's other account may enter, kept for the file: a first start takes its time."""
+    folder = Path(tempfile.mkdtemp(prefix="voidbot-cli-"))
+    folder.chmod(0o755)
+    return folder
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}  # noqa: TID251
+    return {**kept, "VOIDBOT_HOME": str(home), "VOIDBOT_HTTP_PORT": "0", **more}
+
+
+async def start(home: Path, *words: str, **more: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot.cli", *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment(home, **more)
+    )
+
+
+async def run(home: Path, *words: str, given: str = "", **more: str) -> tuple[int, str, str]:
+    """Run to the end; return exit code, output and errors."""
+    process = await start(home, *words, **more)
+    out, err = await asyncio.wait_for(process.communicate(given.encode()), PATIENCE_S)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def running(home: Path, *words: str, **more: str) -> AsyncIterator[Process]:
+    """Start and wait until the health page listens; end it by SIGTERM if the test has not."""
+    process = await start(home, *words, **more)
+    if process.stderr is None:
+        raise AssertionError("errors are piped")
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while HEALTHY.encode() not in (line := await process.stderr.readline()):
+                if not line:
+                    raise AssertionError("it ended instead of starting")
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await asyncio.wait_for(process.wait(), PATIENCE_S)
+
+
+def objects(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+async def test_a_script_is_answered_and_the_process_ends_cleanly(home: Path) -> None:
+    code, out, err = await run(home, "up", given="void, when are you open on saturday?\n/why\n")
+    assert code == 0, err
+    assert "Saturday from 10:00 to 18:00" in out and "Receipt" in out
+
+
+async def test_a_bad_line_gives_an_error_and_the_rest_is_answered(home: Path) -> None:
+    lines = ['{"text": "@void who keeps the key?", "id": 1}', "no json", '{"text": "just talking", "id": 3}']
+    code, out, _ = await run(home, "chat", "--json", given="\n".join(lines) + "\n")
+    found = objects(out)
+    assert code == 2
+    assert [each["line"] for each in found if each["kind"] == "error"] == [2]
+    (message,) = [each for each in found if each["kind"] == "message"]
+    assert message["input_id"] == 1 and message["provider"] == "quotes" and "Jonas" in str(message["text"])
+    decisions = {each["input_id"]: each["outcome"] for each in found if each["kind"] == "decision"}
+    assert decisions == {1: "reply", 3: "no_speech"}
+
+
+async def test_a_second_terminal_joins_a_running_one(home: Path) -> None:
+    async with running(home, "up", "--no-chat"):
+        code, out, err = await run(home, "chat", "--json", given='{"text": "@void laser cutter materials?"}\n')
+        assert code == 0, err
+        assert any(each["kind"] == "message" for each in objects(out))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_idle_process_ends_on_a_signal(home: Path, number: signal.Signals) -> None:
+    async with running(home, "up", "--no-chat") as process:
+        process.send_signal(number)
+        assert await asyncio.wait_for(process.wait(), 15) == 0
+
+
+async def test_after_a_kill_the_next_start_answers(home: Path) -> None:
+    async with running(home, "up", "--no-chat") as process:
+        process.kill()
+        await process.wait()
+    code, out, err = await run(home, "up", given="void, who keeps the spare key?\n")
+    assert code == 0, err
+    assert "spare key" in out
+
+
+async def test_jobs_are_listed_for_people_and_programs(home: Path) -> None:
+    _, out, _ = await run(home, "jobs", "list", "--json", "--limit", "5")
+    (job, *_rest) = json.loads(out)
+    code, shown, _ = await run(home, "jobs", "show", str(job["id"]))
+    assert code == 0 and str(job["lane"]) in shown
+
+
+async def test_a_job_that_is_not_there_is_said_plainly(home: Path) -> None:
+    code, _, err = await run(home, "jobs", "retry", "999999")
+    assert code == 1 and "999999" in err and "Traceback" not in err
+
+
+async def test_an_unknown_setting_stops_the_start_with_the_nearest_name(home: Path) -> None:
+    code, _, err = await run(home, "up", VOIDBOT_HTTP_PROT="1")
+    assert code == 1 and "VOIDBOT_HTTP_PORT" in err and "Traceback" not in err
+
+
+async def test_a_server_by_address_serves_the_same_line(home: Path, server: str) -> None:
+    name = f"commandline_{os.getpid()}"
+    await run_sql(server, f"create database {name}")
+    address = {"DATABASE_URL": on_database(server, name)}
+    try:
+        code, _, err = await run(home, "up", **address)
+        assert code == 1 and "voidbot db migrate" in err
+        code, out, err = await run(home, "db", "migrate", **address)
+        assert code == 0 and "schema" in out, err
+        code, out, err = await run(home, "up", given="void, who keeps the spare key?\n", **address)
+        assert code == 0 and "spare key" in out, err
+    finally:
+        await run_sql(server, f"drop database {name} with (force)")
