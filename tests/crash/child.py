@@ -139,8 +139,7 @@ class Thinker(ModelProvider):
 
     async def complete(self, request: ModelRequest) -> Completion:
         self._fault("model.called")
-        token = re.findall(r"\bq\d+\b", repr(request))[-1]
-        return Completion(answer_to(token), Usage(100, 10), self.model, Finish.STOP)
+        return Completion(answer_to(token_of(request)), Usage(100, 10), self.model, Finish.STOP)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         completion = await self.complete(request)
@@ -153,6 +152,12 @@ class Thinker(ModelProvider):
 
     async def aclose(self) -> None:
         """Have nothing to close."""
+
+
+def token_of(request: ModelRequest) -> str:
+    """Return the token of the question that a prompt ends with."""
+    found: list[str] = re.findall(r"\bq\d+\b", repr(request))
+    return found[-1]
 
 
 def answer_to(token: str) -> str:

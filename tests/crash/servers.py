@@ -74,7 +74,9 @@ async def own_server() -> AsyncIterator[Server]:
         yield server
     finally:
         if postgres.owner:
-            await asyncio.to_thread(crash_server, postmaster(postgres.place))  # nobody reads what a checkpoint would save
+            await asyncio.to_thread(
+                crash_server, postmaster(postgres.place)
+            )  # nobody reads what a checkpoint would save
         await postgres.stop()
         await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
 
