@@ -76,7 +76,6 @@ class AudienceReason(StrEnum):
     SAME_ROOM = "same_room"
     UNKNOWN = "unknown"
     OTHER_COMMUNITY = "other_community"
-    EVERYONE = "everyone"
     NOT_A_MEMBER = "not_a_member"
     VENUE_TOO_WIDE = "venue_too_wide"
     READERS_MAY = "readers_may"
@@ -117,12 +116,9 @@ def _from_room(venue: InRoom, source: RoomAccess, world: World) -> Verdict:
         shared = world.minds.get(place.community_id) == world.minds.get(source.community_id) is not None
         if not (listed_only and shared):
             return Verdict(False, AudienceReason.OTHER_COMMUNITY)
-    if source.history.everyone and place.community_id == source.community_id and not listed_only:
-        return Verdict(True, AudienceReason.EVERYONE)
-    if place.view.everyone:
+    if not source.history.everyone and (place.view.everyone or not place.view.roles <= source.history.roles):
         return Verdict(False, AudienceReason.VENUE_TOO_WIDE)
-    if not source.history.everyone and not place.view.roles <= source.history.roles:
-        return Verdict(False, AudienceReason.VENUE_TOO_WIDE)
+    # Listed people are asked one by one also where the community itself may read: one of them may have left it.
     return _each_reader(place.view.users, source, world)
 
 
