@@ -1,0 +1,1 @@
+"""What is run by hand in the project folder; nothing of the product imports it."""
