@@ -52,7 +52,10 @@ async def _withdraw(tx: Tx, inbox_id: InboxId, turn_id: TurnId | None, reason: S
     The job that would answer finds the turn ended and stops there (`core/chat/reply.py`).
     """
     others = await inbox.withdraw(tx, inbox_id)
-    if turn_id is None or others:
+    if turn_id is None:
+        return
+    if others:
+        await inbox.revise(tx, inbox_id, turn_id, "")  # what runs was made from it and begins anew
         return
     await inbox.end_turn(tx, turn_id, reason)
     if await outbox.drop_for_turn(tx, f"reply:{turn_id}", reason):
