@@ -51,13 +51,21 @@ async def queue_answer(tx: Tx, draft: Draft, asked: Asked, proof: Proof) -> Outb
     outbox_id = await outbox.add(tx, draft, community_id=asked.community_id, trace=asked.trace, asked_at=asked.at)
     if outbox_id is None:
         return None
-    await draft_receipt(tx, outbox_id, asked, proof)
-    await queue_send(tx, outbox_id, asked)
+    await queue_send(tx, outbox_id, asked, proof)
     return outbox_id
 
 
-async def draft_receipt(tx: Tx, outbox_id: OutboxId, asked: Asked, proof: Proof) -> None:
-    """Write what is known of an answer before it is sent."""
+async def queue_send(tx: Tx, outbox_id: OutboxId, asked: Asked, proof: Proof) -> None:
+    """Queue the job that sends an answer, and write what is known of the answer before it is sent."""
+    job = send_job(
+        outbox_id,
+        front_end=asked.front_end,
+        community_id=asked.community_id,
+        room_id=asked.room_id,
+        person_id=asked.person_id,
+        trace=asked.trace,
+    )
+    (job_id,) = await jobs.enqueue(tx, [job])
     receipt = Receipt(
         outbox_id=outbox_id,
         trigger=proof.trigger,
@@ -76,19 +84,4 @@ async def draft_receipt(tx: Tx, outbox_id: OutboxId, asked: Asked, proof: Proof)
         sections=proof.sections,
         sources=proof.sources,
     )
-    await outbox.add_receipt(tx, receipt, room_id=asked.room_id, person_id=asked.person_id)
-
-
-async def queue_send(tx: Tx, outbox_id: OutboxId, asked: Asked) -> None:
-    """Queue the job that sends an answer."""
-    job = send_job(
-        outbox_id,
-        front_end=asked.front_end,
-        community_id=asked.community_id,
-        room_id=asked.room_id,
-        person_id=asked.person_id,
-        trace=asked.trace,
-    )
-    (job_id,) = await jobs.enqueue(tx, [job])
-    if job_id is not None:
-        await outbox.set_job(tx, outbox_id, job_id)
+    await outbox.add_receipt(tx, receipt, room_id=asked.room_id, person_id=asked.person_id, job_id=job_id)

@@ -255,14 +255,13 @@ class Deliverer:
     async def _close(self, tx: Tx, row: OutboxRow, room: Room, parts: Sequence[PartRow]) -> Outcome:
         """Close the answer by the state of its parts; what arrived enters the room's history."""
         states = {part.state for part in parts}
-        await outbox.complete_receipt(tx, row.id)
         if OutboxState.FAILED in states:
-            await outbox.set_state(tx, row.id, OutboxState.FAILED, "refused by the platform")
+            await outbox.close(tx, row.id, OutboxState.FAILED, "refused by the platform")
             return Discard("refused by the platform")
         if OutboxState.UNKNOWN in states:
-            await outbox.set_state(tx, row.id, OutboxState.UNKNOWN, "no proof that it arrived")
+            await outbox.close(tx, row.id, OutboxState.UNKNOWN, "no proof that it arrived")
             return Ok()
-        await outbox.set_state(tx, row.id, OutboxState.SENT)
+        await outbox.close(tx, row.id, OutboxState.SENT)
         if room.archived and row.private_to is None:
             await self._remember(tx, row, room, parts, self.clock.now())
         return Ok()

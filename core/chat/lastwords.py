@@ -71,8 +71,7 @@ class LastWords:
         for part in parts:
             if part.state in (OutboxState.SENDING, OutboxState.READY):
                 await outbox.set_part(tx, row.id, part.n, state, error="gave up")
-        await outbox.complete_receipt(tx, row.id)
-        await outbox.set_state(tx, row.id, state, "gave up")
+        await outbox.close(tx, row.id, state, "gave up")
 
 
 def _words(why: GaveUp, claim: Claim) -> tuple[StockKey, dict[str, str]]:

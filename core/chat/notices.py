@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from core.chat.answers import Asked, Proof, draft_receipt, queue_answer, queue_send
+from core.chat.answers import Asked, Proof, queue_answer, queue_send
 from core.chat.voice import Voice
 from core.domain.budgets import Scope
 from core.domain.errors import BudgetRefused
@@ -66,8 +66,7 @@ class Notices:
         shown = "".join(part.text for part in await outbox.list_parts(tx, begun.id))
         await outbox.set_body(tx, begun.id, f"{shown}\n\n{text}", sorted(begun.audience))
         proof = Proof(trigger=f"message:{asked.reply_to}", rule="addressed", provider="code", guards=("cut_short",))
-        await draft_receipt(tx, begun.id, asked, proof)
-        await queue_send(tx, begun.id, asked)
+        await queue_send(tx, begun.id, asked, proof)
 
 
 def _draft(asked: Asked, text: str, dedupe: str, private_to: PersonId | None) -> Draft:

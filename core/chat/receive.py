@@ -11,13 +11,14 @@ from core.chat.changes import apply_delete, apply_edit
 from core.chat.notices import Notices
 from core.chat.work import command_job, reply_job
 from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, parse_limits
-from core.domain.ids import InboxId, PersonId, TurnId
+from core.domain.ids import InboxId, JobId, PersonId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, quiet_window
 from core.domain.rooms import ArchiveSwitch, Community, Room, RoomKind
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
 from core.jobs.executor import Fault
 from core.ports import Accepted, Clock
 from core.store import archive, budgets, inbox, jobs, people, rates
+from core.store.archive import Place
 from core.store.engine import Database, Tx
 
 ANSWERED_UNTIL = timedelta(minutes=15)
@@ -30,6 +31,7 @@ class Arrival:
 
     message: InboundMessage
     room: Room
+    community: Community
     person_id: PersonId
     opted_out: bool
     limits: PersonLimits
@@ -99,7 +101,8 @@ class Receiver:
         return _silent(arrival, SilenceReason.NOT_ADDRESSED)
 
     async def _arrive(self, tx: Tx, message: InboundMessage) -> Arrival:
-        room = await archive.find_room(tx, message.room) or await self._meet(tx, message)
+        place = await archive.find_place(tx, message.room) or await self._meet(tx, message)
+        room = place.room
         own = message.front_end in self.keeps_doors
         person = await people.ensure_person(
             tx,
@@ -112,13 +115,14 @@ class Receiver:
         return Arrival(
             message=message,
             room=room,
+            community=place.community,
             person_id=person.id,
             opted_out=person.opted_out,
             limits=parse_limits(person.limits),
             trace=secrets.token_hex(8),
         )
 
-    async def _meet(self, tx: Tx, message: InboundMessage) -> Room:
+    async def _meet(self, tx: Tx, message: InboundMessage) -> Place:
         """Make rows for a room never seen: readable by itself alone unless it is our own, archive off."""
         own = message.front_end in self.keeps_doors
         chat_ref = message.front_end if own else message.room.chat_ref
@@ -134,7 +138,7 @@ class Receiver:
             await people.save_access(tx, room_id, community_id, everyone=False, users=[person.id])
         elif own:
             await people.save_access(tx, room_id, community_id, everyone=True)
-        return await archive.load_room(tx, room_id)
+        return await archive.load_place(tx, room_id)
 
     async def _take(self, tx: Tx, arrival: Arrival) -> Accepted:
         addressed = bool(arrival.message.addressed_by)
@@ -148,13 +152,14 @@ class Receiver:
         return await self._answer(tx, arrival, inbox_id)
 
     async def _answer(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> Accepted:
-        community = await archive.load_community(tx, arrival.room.community_id)
+        community = arrival.community
         reason, gates = await self._gates(tx, arrival, community, inbox_id)
-        await _decide(tx, arrival, inbox_id, reason, community.settings_version, gates)
+        version = community.settings_version
         if reason is not None:
+            await _decide(tx, arrival, inbox_id, reason, version, gates)
             return _silent(arrival, reason)
-        turn_id = await self._open(tx, arrival, inbox_id)
-        await inbox.attach(tx, inbox_id, turn_id)
+        turn_id, job_id = await self._open(tx, arrival, inbox_id)
+        await _decide(tx, arrival, inbox_id, None, version, gates, turn_id, job_id)
         return Accepted("reply", None, arrival.room.id, turn_id)
 
     async def _gates(
@@ -179,7 +184,7 @@ class Receiver:
             return SilenceReason.BUDGET_SPENT, {"purse": spent.scope}
         return None, {"mode": room.mode, "addressed_by": sorted(message.addressed_by)}
 
-    async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> TurnId:
+    async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> tuple[TurnId, JobId | None]:
         """Join the person's open turn or open one, with the job that answers it."""
         message, room = arrival.message, arrival.room
         command = message.kind is MessageKind.COMMAND
@@ -189,7 +194,7 @@ class Receiver:
             window = quiet_window(message.text, self.text_limits[message.front_end])
             joined = await inbox.join_turn(tx, room.id, arrival.person_id, message.front_end, window)
             if joined is not None:
-                return joined
+                return joined, None
         if asked is not None:
             await inbox.set_text(tx, inbox_id, asked[0])
         turn_id = await inbox.open_turn(
@@ -212,9 +217,7 @@ class Receiver:
             wait_s=window.total_seconds(),
         )
         (job_id,) = await jobs.enqueue(tx, [job])
-        if job_id is not None:
-            await inbox.set_job(tx, turn_id, job_id)
-        return turn_id
+        return turn_id, job_id
 
 
 async def _turn_away(tx: Tx, arrival: Arrival) -> Accepted:
@@ -262,6 +265,8 @@ async def _decide(
     reason: SilenceReason | None,
     settings_version: int,
     gates: Mapping[str, object],
+    turn_id: TurnId | None = None,
+    job_id: JobId | None = None,
 ) -> None:
     await inbox.add_decision(
         tx,
@@ -272,6 +277,8 @@ async def _decide(
         reason=reason,
         settings_version=settings_version,
         gates=gates,
+        turn_id=turn_id,
+        job_id=job_id,
     )
 
 
@@ -281,12 +288,7 @@ async def _pace(tx: Tx, arrival: Arrival) -> float | None:
     person_key, room_key = f"person:{arrival.person_id}:ask", f"room:{arrival.room.id}:ask"
     if pace is None:
         return None
-    wait_s = await rates.take(tx, person_key, pace.cost_s, pace.burst_s)
-    if wait_s is None:
-        wait_s = await rates.take(tx, room_key, ROOM_ASKS.cost_s, ROOM_ASKS.burst_s)
-        if wait_s is not None:
-            await rates.give_back(tx, person_key, pace.cost_s)
-    return wait_s
+    return await rates.take_all(tx, [(person_key, pace), (room_key, ROOM_ASKS)])
 
 
 def _draw(arrival: Arrival) -> Draw:

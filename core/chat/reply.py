@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from core.chat.answers import Asked, Proof, draft_receipt, queue_answer, queue_send
+from core.chat.answers import Asked, Proof, queue_answer, queue_send
 from core.chat.asking import Answered, Asking, Call, Settle
 from core.chat.notices import Notices
 from core.chat.stage import Stage
@@ -29,7 +29,7 @@ from core.providers.quotes import Quote, compose
 from core.providers.router import Route, Router
 from core.retrieval import service as retrieval
 from core.retrieval.service import Hit
-from core.store import archive, budgets, inbox, outbox, people
+from core.store import archive, budgets, inbox, outbox
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
 from core.store.people import ReadableRooms
@@ -51,7 +51,6 @@ class Prepared:
     context: RequestContext
     hits: tuple[Hit, ...]
     own_texts: tuple[str, ...]
-    account: str
     route: Route | None
     reservation: Reservation
     draw: Draw
@@ -104,7 +103,7 @@ class Replier:
             room=prepared.room,
             asked=prepared.asked,
             turn=turn,
-            private_to=prepared.account if turn.private else None,
+            private_to=turn.account if turn.private else None,
             fault=self.fault,
         )
         return Call(
@@ -131,8 +130,8 @@ class Replier:
             return Ok()
         if turn.state == "open" and turn.wait.total_seconds() > 0:
             return Snooze(turn.wait.total_seconds())
-        room = await archive.load_room(tx, turn.room_id)
-        community = await archive.load_community(tx, turn.community_id)
+        place = await archive.load_place(tx, turn.room_id)
+        room, community = place.room, place.community
         now = self.clock.now()
         reason = self._gate(turn, room, community)
         if reason is not None:
@@ -140,7 +139,7 @@ class Replier:
             return Ok()
         await inbox.start_turn(tx, turn_id)
         venue: Venue = Private(turn.person_id) if turn.private else InRoom(room.id)
-        readable = await self.readable.load(tx, community.id, venue, turn.person_id)
+        readable = await self.readable.load(tx, community.id, venue, turn.person_id, epoch=place.mind_epoch)
         hits = await retrieval.search(tx, turn.text, readable, k=PASSAGES, but_not=(room.id, turn.reply_to))
         parts = ChatParts(
             passages=tuple(passage_of(hit.message) for hit in hits),
@@ -149,9 +148,8 @@ class Replier:
         )
         context = await gather(tx, turn, room, community, parts, now)
         own_texts = await archive.list_own_texts(tx, room.id)
-        account = await people.account_of(tx, turn.person_id)
         route = self.router.route(self._role().tier)
-        draw = await _draw(tx, turn, route)
+        draw = _draw(turn, route)
         reservation = await budgets.reserve(
             tx, draw, job_id=ctx.job.id, attempt=ctx.job.attempt, timeout_s=REPLY_TIMEOUT_S, now=now
         )
@@ -164,7 +162,6 @@ class Replier:
             context=context,
             hits=hits,
             own_texts=tuple(own_texts),
-            account=account,
             route=route,
             reservation=reservation,
             draw=draw,
@@ -248,13 +245,12 @@ class Replier:
                 dedupe=f"reply:{turn.id}",
                 private_to=turn.person_id if turn.private else None,
             )
-            begun = await outbox.find(tx, draft.dedupe)
-            if begun is None:
-                await queue_answer(tx, draft, asked, proof)
-            else:  # a stream has shown words already: the send job makes the final edit
-                await outbox.set_body(tx, begun.id, draft.text, sorted(draft.audience))
-                await draft_receipt(tx, begun.id, asked, proof)
-                await queue_send(tx, begun.id, asked)
+            if await queue_answer(tx, draft, asked, proof) is None:
+                # A stream has shown words already: the send job makes the final edit.
+                begun = await outbox.find(tx, draft.dedupe)
+                if begun is not None:
+                    await outbox.set_body(tx, begun.id, draft.text, sorted(draft.audience))
+                    await queue_send(tx, begun.id, asked, proof)
             if answered.settle is not None:
                 await budgets.settle_usage(tx, answered.settle.reservation_id, answered.settle.usage)
             self.fault("E.written")
@@ -303,14 +299,13 @@ def _asked(turn: TurnRow, room: Room) -> Asked:
     )
 
 
-async def _draw(tx: Tx, turn: TurnRow, route: Route | None) -> Draw:
-    limits = await people.load_limits(tx, turn.person_id)
+def _draw(turn: TurnRow, route: Route | None) -> Draw:
     worst = None if route is None else route.worst
     return Draw(
         person_id=turn.person_id,
         room_id=turn.room_id,
         community_id=turn.community_id,
-        limits=limits,
+        limits=turn.limits,
         tokens=0 if worst is None else worst.tokens,
         usd_micro=0 if worst is None else worst.usd_micro,
         answers=1,

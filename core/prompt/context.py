@@ -23,7 +23,7 @@ from core.domain.prompt import (
     Trust,
 )
 from core.domain.rooms import Community, Room
-from core.store import archive, people
+from core.store import archive
 from core.store.archive import ArchivedMessage
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
@@ -58,10 +58,11 @@ async def gather(
         if not chain:
             left_out = (LeftOut("chain", LeftOutReason.AUDIENCE, 1),)
     in_chain = {message.id for message in chain}
-    asked = await archive.find_message(tx, rooms, room.id, turn.reply_to)
-    name = asked.author_name if asked is not None else await people.name_of(tx, turn.person_id)
+    asked = next((message for message in recent if message.platform_ref == turn.reply_to), None)
+    if asked is None:  # long ago by now, or never archived
+        asked = await archive.find_message(tx, rooms, room.id, turn.reply_to)
     return RequestContext(
-        turn=_turn_line(turn, room, name, asked),
+        turn=_turn_line(turn, room, asked),
         room=RoomCard(room.id, room.kind, room.mode, room.language, room.name, room.topic),
         readable=parts.readable | {room.id},
         now=now,
@@ -80,13 +81,13 @@ async def gather(
     )
 
 
-def _turn_line(turn: TurnRow, room: Room, name: str, asked: ArchivedMessage | None) -> Line:
+def _turn_line(turn: TurnRow, room: Room, asked: ArchivedMessage | None) -> Line:
     # A room without archive has no message row; the turn then stands for itself, under a key of its own.
     message = asked.id if asked is not None else MessageId(-turn.id)
     standing = Standing.ADMIN if turn.admin else Standing.MEMBER
     return Line(
         message=message,
-        speaker=Speaker(turn.person_id, name, standing),
+        speaker=Speaker(turn.person_id, turn.name, standing),
         sent_at=turn.asked_at,
         text=turn.text,
         provenance=Provenance((SourceId(SourceKind.MESSAGE, str(message)),), frozenset({room.id})),

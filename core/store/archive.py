@@ -12,12 +12,20 @@ from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
 from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
 from core.store.engine import Row, Tx
 
-_ROOM = """
-select r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
-       r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
-       case when r.archive = 'inherit' then coalesce(p.archive, 'off') else r.archive end = 'on' as archived
+_ROOM_COLUMNS = """
+r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
+r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
+case when r.archive = 'inherit' then coalesce(p.archive, 'off') else r.archive end = 'on' as archived"""
+_ROOM_FROM = """
 from voidbot.rooms r join voidbot.communities c on c.id = r.community_id left join voidbot.rooms p on p.id = r.parent_id
 """
+_ROOM = f"select {_ROOM_COLUMNS} {_ROOM_FROM}"
+_PLACE = f"""
+select {_ROOM_COLUMNS}, c.chat_ref as community_ref, c.name as community_name, c.mind_id, c.timezone,
+       c.language as community_language, c.access_epoch, c.settings_version,
+       (select sum(o.access_epoch)::bigint from voidbot.communities o where o.mind_id = c.mind_id) as mind_epoch
+{_ROOM_FROM}"""
+_BY_KEY = " where r.platform = $1 and r.chat_ref = $2 and r.topic_ref = $3"
 
 
 def room_of(row: Row) -> Room:
@@ -42,15 +50,42 @@ def room_of(row: Row) -> Room:
     )
 
 
-async def find_room(tx: Tx, key: RoomKey) -> Room | None:
-    """Return the room with this platform key."""
-    row = await tx.fetchrow(
-        _ROOM + " where r.platform = $1 and r.chat_ref = $2 and r.topic_ref = $3",
-        key.platform,
-        key.chat_ref,
-        key.topic_ref,
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A room, its community, and `mind_epoch`: it rises with every change of who may read what in the mind."""
+
+    room: Room
+    community: Community
+    mind_epoch: int
+
+
+def _place_of(row: Row) -> Place:
+    community = Community(
+        id=CommunityId(row["community_id"]),
+        platform=row["platform"],
+        chat_ref=row["community_ref"],
+        name=row["community_name"],
+        mind_id=row["mind_id"],
+        timezone=row["timezone"],
+        language=row["community_language"],
+        access_epoch=row["access_epoch"],
+        settings_version=row["settings_version"],
     )
-    return None if row is None else room_of(row)
+    return Place(room_of(row), community, row["mind_epoch"])
+
+
+async def find_place(tx: Tx, key: RoomKey) -> Place | None:
+    """Return the room with this platform key and its community, as both stand now."""
+    row = await tx.fetchrow(_PLACE + _BY_KEY, key.platform, key.chat_ref, key.topic_ref)
+    return None if row is None else _place_of(row)
+
+
+async def load_place(tx: Tx, room_id: RoomId) -> Place:
+    """Return the room and its community as both stand now."""
+    row = await tx.fetchrow(_PLACE + " where r.id = $1", room_id)
+    if row is None:
+        raise LookupError(f"no room {room_id}")
+    return _place_of(row)
 
 
 async def load_room(tx: Tx, room_id: RoomId) -> Room:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, InboxId, JobId, PersonId, RoomId, TurnId
 from core.domain.messages import FRAGMENT_COUNT, FRAGMENT_LIMIT, InboundMessage
 from core.domain.speech import SilenceReason
@@ -99,19 +100,9 @@ async def open_turn(
     )
 
 
-async def attach(tx: Tx, inbox_id: InboxId, turn_id: TurnId) -> None:
-    """Make the event part of the turn."""
-    await tx.execute("update voidbot.inbox set turn_id = $2 where id = $1", inbox_id, turn_id)
-
-
-async def set_job(tx: Tx, turn_id: TurnId, job_id: JobId) -> None:
-    """Note which job answers the turn."""
-    await tx.execute("update voidbot.turns set job_id = $2 where id = $1", turn_id, job_id)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRow:
-    """A turn with the texts that belong to it now."""
+    """A turn with the texts that belong to it now. `account`, `name`, `limits`: of its person, now."""
 
     id: TurnId
     community_id: CommunityId
@@ -133,6 +124,9 @@ class TurnRow:
     asked_at: datetime
     admin: bool
     operator: bool
+    account: str
+    name: str
+    limits: PersonLimits
 
     @property
     def text(self) -> str:
@@ -142,8 +136,11 @@ class TurnRow:
 
 _TURN = """
 select t.*, greatest(t.closes_at - voidbot.now(), interval '0') as wait,
-       i.texts, i.ids, i.first_reply_to, i.first_sent, i.payload
-from voidbot.turns t cross join lateral (
+       i.texts, i.ids, i.first_reply_to, i.first_sent, i.payload,
+       p.account_ref, p.limits, coalesce(n.name, p.account_ref) as name
+from voidbot.turns t join voidbot.people p on p.id = t.person_id
+left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
+cross join lateral (
     select array_agg(text order by id) as texts, array_agg(id order by id) as ids,
            (array_agg(reply_to order by id))[1] as first_reply_to, min(sent_at) as first_sent,
            (array_agg(payload order by id))[1] as payload
@@ -182,6 +179,9 @@ def _turn_of(row: Row) -> TurnRow:
         asked_at=row["first_sent"] or row["opened_at"],
         admin=bool(payload.get("admin")),
         operator=bool(payload.get("operator")),
+        account=row["account_ref"],
+        name=row["name"],
+        limits=parse_limits(row["limits"]),
     )
 
 
@@ -201,6 +201,14 @@ async def silence_turn(tx: Tx, turn_id: TurnId, reason: SilenceReason) -> None:
 
 
 _BLANK = timedelta(hours=24)
+_END = """
+with ended as (
+    update voidbot.turns set state = case when $2::text is null then 'answered' else 'silent' end, reason = $2,
+           closed_at = voidbot.now()
+    where id = $1 and ($3::bigint is null or version = $3) and state in ('open', 'running') returning id),
+texts as (
+    update voidbot.inbox set blank_after = voidbot.now() + $4 where turn_id = $1 and blank_after is null)
+select exists (select from ended)"""
 
 
 async def end_turn(
@@ -211,20 +219,7 @@ async def end_turn(
     Returns:
         False if a fragment or an edit came since `expected_version` was read; nothing was changed then.
     """
-    done = await tx.execute(
-        "update voidbot.turns set state = case when $2::text is null then 'answered' else 'silent' end, reason = $2,"
-        " closed_at = voidbot.now() where id = $1 and ($3::bigint is null or version = $3)"
-        " and state in ('open', 'running')",
-        turn_id,
-        reason,
-        expected_version,
-    )
-    await tx.execute(
-        "update voidbot.inbox set blank_after = voidbot.now() + $2 where turn_id = $1 and blank_after is null",
-        turn_id,
-        _BLANK,
-    )
-    return bool(done)
+    return bool(await tx.fetchval(_END, turn_id, reason, expected_version, _BLANK))
 
 
 async def reopen_turn(tx: Tx, turn_id: TurnId) -> bool:
@@ -287,6 +282,13 @@ async def was_decided(tx: Tx, inbox_id: InboxId) -> bool:
     return bool(await tx.fetchval("select exists (select 1 from voidbot.decisions where inbox_id = $1)", inbox_id))
 
 
+_DECIDE = """
+with part as (update voidbot.inbox set turn_id = $9 where id = $1 and $9::bigint is not null),
+     answered_by as (update voidbot.turns set job_id = $10 where id = $9 and $10::bigint is not null)
+insert into voidbot.decisions (inbox_id, room_id, person_id, message_ref, outcome, reason, settings_version, gates)
+values ($1, $2, $3, $4, $5, $6, $7, $8)"""
+
+
 async def add_decision(
     tx: Tx,
     inbox_id: InboxId,
@@ -297,12 +299,15 @@ async def add_decision(
     reason: SilenceReason | None,
     settings_version: int,
     gates: Mapping[str, object],
+    turn_id: TurnId | None = None,
+    job_id: JobId | None = None,
 ) -> None:
-    """Write down whether an answer was promised and by which gate it was refused; holds no text."""
+    """Write down whether an answer was promised and by which gate it was refused; holds no text.
+
+    `turn_id`: the turn that the event is now part of. `job_id`: what answers it, if it was opened for this event.
+    """
     await tx.execute(
-        "insert into voidbot.decisions"
-        " (inbox_id, room_id, person_id, message_ref, outcome, reason, settings_version, gates)"
-        " values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        _DECIDE,
         inbox_id,
         room_id,
         person_id,
@@ -311,6 +316,8 @@ async def add_decision(
         reason,
         settings_version,
         dict(gates),
+        turn_id,
+        job_id,
     )
 
 

@@ -58,11 +58,6 @@ async def add(
     return None if found is None else OutboxId(found)
 
 
-async def set_job(tx: Tx, outbox_id: OutboxId, job_id: JobId) -> None:
-    """Note which job sends the answer."""
-    await tx.execute("update voidbot.outbox set job_id = $2 where id = $1", outbox_id, job_id)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxRow:
     """One answer on its way."""
@@ -235,14 +230,21 @@ async def drop_for_turn(tx: Tx, dedupe: str, reason: str) -> bool:
 
 
 _RECEIPT = """
+with sent_by as (update voidbot.outbox set job_id = $18 where id = $1),
+     based_on as (
+         insert into voidbot.receipt_sources (outbox_id, n, kind, ref, audience)
+         select $1, s.n, s.kind, s.ref, s.audience
+         from jsonb_to_recordset($19) as s (n int, kind text, ref text, audience bigint[]) on conflict do nothing)
 insert into voidbot.receipts (outbox_id, room_id, person_id, trigger, rule, provider, model, usd_micro, input_tokens,
                               output_tokens, prompt_sha256, role, persona, attempts, gates, sections, guards)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 on conflict (outbox_id) do nothing"""
 
 
-async def add_receipt(tx: Tx, receipt: Receipt, *, room_id: RoomId, person_id: PersonId | None) -> None:
-    """Draft the receipt in the transaction that queues the answer; delivery completes it."""
+async def add_receipt(
+    tx: Tx, receipt: Receipt, *, room_id: RoomId, person_id: PersonId | None, job_id: JobId | None
+) -> None:
+    """Draft the receipt in the transaction that queues the answer, and note its `send` job; delivery completes it."""
     await tx.execute(
         _RECEIPT,
         receipt.outbox_id,
@@ -262,26 +264,25 @@ async def add_receipt(tx: Tx, receipt: Receipt, *, room_id: RoomId, person_id: P
         receipt.gates,
         list(receipt.sections),
         list(receipt.guards),
+        job_id,
+        [
+            {"n": n, "kind": source.kind, "ref": source.ref, "audience": sorted(source.audience)}
+            for n, source in enumerate(receipt.sources)
+        ],
     )
-    if receipt.sources:
-        await tx.executemany(
-            "insert into voidbot.receipt_sources (outbox_id, n, kind, ref, audience) values ($1, $2, $3, $4, $5)"
-            " on conflict do nothing",
-            [
-                (receipt.outbox_id, n, source.kind, source.ref, sorted(source.audience))
-                for n, source in enumerate(receipt.sources)
-            ],
-        )
 
 
-async def complete_receipt(tx: Tx, outbox_id: OutboxId) -> None:
-    """Note the platform's ids of all parts that arrived, and when."""
-    await tx.execute(
-        "update voidbot.receipts set delivered_at = voidbot.now(), external_ids = array("
-        "select external_id from voidbot.outbox_parts where outbox_id = $1 and external_id is not null order by n)"
-        " where outbox_id = $1",
-        outbox_id,
-    )
+_CLOSE = """
+with proved as (
+    update voidbot.receipts set delivered_at = voidbot.now(), external_ids = array(
+        select external_id from voidbot.outbox_parts where outbox_id = $1 and external_id is not null order by n)
+    where outbox_id = $1)
+update voidbot.outbox set state = $2, reason = $3, closed_at = voidbot.now() where id = $1"""
+
+
+async def close(tx: Tx, outbox_id: OutboxId, state: OutboxState, reason: str | None = None) -> None:
+    """End an answer that was sent, as `state` says; note in its receipt the ids of all parts that arrived, and when."""
+    await tx.execute(_CLOSE, outbox_id, state, reason)
 
 
 async def mark_source_gone(tx: Tx, room_id: RoomId, message_ref: str) -> None:

@@ -84,17 +84,6 @@ async def _rename(tx: Tx, person_id: PersonId, name: str) -> None:
     )
 
 
-async def name_of(tx: Tx, person_id: PersonId) -> str:
-    """Return the name the person carries now; the account id if there is none."""
-    name: str = await tx.fetchval(
-        "select coalesce(n.name, p.account_ref) from voidbot.people p"
-        " left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null"
-        " where p.id = $1",
-        person_id,
-    )
-    return name
-
-
 async def account_of(tx: Tx, person_id: PersonId) -> str:
     """Return the platform's id of the person."""
     ref: str = await tx.fetchval("select account_ref from voidbot.people where id = $1", person_id)
@@ -233,6 +222,11 @@ async def list_readable(tx: Tx, community_id: CommunityId, venue: Venue, asker: 
     return readable_rooms(venue, asker, await load_world(tx, community_id, people))
 
 
+_EPOCH = """
+select sum(access_epoch) from voidbot.communities
+where mind_id = (select mind_id from voidbot.communities where id = $1)"""
+
+
 class ReadableRooms:
     """Readable rooms by venue and asker, remembered until any access of the mind changes."""
 
@@ -242,16 +236,16 @@ class ReadableRooms:
         self._known: dict[tuple[CommunityId, Venue, PersonId | None], tuple[int, frozenset[RoomId]]] = {}
         self._limit = limit
 
-    async def load(self, tx: Tx, community_id: CommunityId, venue: Venue, asker: PersonId | None) -> frozenset[RoomId]:
-        """Return the same as `list_readable`, with one small statement where nothing has changed."""
+    async def load(
+        self, tx: Tx, community_id: CommunityId, venue: Venue, asker: PersonId | None, *, epoch: int | None = None
+    ) -> frozenset[RoomId]:
+        """Return the same as `list_readable`; where nothing has changed by one small statement.
+
+        `epoch`: the mind's as this transaction has read it; then by none.
+        """
         key = (community_id, venue, asker)
-        epoch = int(
-            await tx.fetchval(
-                "select sum(access_epoch) from voidbot.communities"
-                " where mind_id = (select mind_id from voidbot.communities where id = $1)",
-                community_id,
-            )
-        )
+        if epoch is None:
+            epoch = int(await tx.fetchval(_EPOCH, community_id))
         known = self._known.get(key)
         if known is not None and known[0] == epoch:
             return known[1]

@@ -3,22 +3,31 @@
 The generic cell rate algorithm (ITU-T I.371): a row holds the instant at which its limiter is idle again.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from core.domain.budgets import Pace, retry_after
 from core.store.engine import Tx
 
+# Rows are those that refused, in the order asked for; keys are locked in that order by everybody.
 TAKE = """
-with took as (
-    insert into voidbot.rates as r (key, tat) values ($1, voidbot.now() + $2::interval)
-    on conflict (key) do update set tat = greatest(r.tat, voidbot.now()) + $2::interval
-     where greatest(r.tat, voidbot.now()) + $2::interval <= voidbot.now() + $3::interval
-    returning tat
+with want as (
+    select * from unnest($1::text[], $2::interval[], $3::interval[]) with ordinality as u (key, cost, burst, n)
+), took as (
+    insert into voidbot.rates as r (key, tat) select key, voidbot.now() + cost from want order by n
+    on conflict (key) do update set tat = greatest(r.tat, voidbot.now()) + (select cost from want where key = r.key)
+     where greatest(r.tat, voidbot.now()) + (select cost from want where key = r.key)
+           <= voidbot.now() + (select burst from want where key = r.key)
+    returning key
 )
-select exists (select from took) as allowed, (select tat from voidbot.rates where key = $1) as tat, voidbot.now() as now
+select want.n::int - 1 as n, r.tat, voidbot.now() as now from want left join voidbot.rates r using (key)
+ where want.key not in (select key from took) order by want.n
 """
 
-GIVE_BACK = "update voidbot.rates set tat = tat - $2::interval where key = $1"
+GIVE_BACK = """
+update voidbot.rates r set tat = r.tat - u.cost from unnest($1::text[], $2::interval[]) as u (key, cost)
+ where r.key = u.key
+"""
 
 SWEEP = "delete from voidbot.rates where tat < voidbot.now()"
 
@@ -35,19 +44,33 @@ async def take(tx: Tx, key: str, cost_s: float, burst_s: float) -> float | None:
     Returns:
         None if the turn is granted, else the seconds to wait (above 0); a refusal costs nothing.
     """
-    if cost_s <= 0:
+    return await take_all(tx, [(key, Pace(cost_s, burst_s))])
+
+
+async def take_all(tx: Tx, turns: Sequence[tuple[str, Pace]]) -> float | None:
+    """Take one turn of each limiter, or of none: by one statement unless one refuses. The keys differ.
+
+    Returns:
+        None if all are granted, else the seconds to wait for the first that refuses.
+    """
+    if any(pace.cost_s <= 0 for _, pace in turns):
         raise ValueError("a turn must cost time")
-    pace = Pace(cost_s, max(cost_s, burst_s))
-    row = await tx.fetchrow(TAKE, key, timedelta(seconds=pace.cost_s), timedelta(seconds=pace.burst_s))
-    if row is None or row["allowed"]:
+    paces = [Pace(pace.cost_s, max(pace.cost_s, pace.burst_s)) for _, pace in turns]
+    keys, costs = [key for key, _ in turns], [timedelta(seconds=pace.cost_s) for pace in paces]
+    refused = await tx.fetch(TAKE, keys, costs, [timedelta(seconds=pace.burst_s) for pace in paces])
+    if not refused:
         return None
+    granted = sorted(set(range(len(turns))) - {row["n"] for row in refused})
+    if granted:
+        await tx.execute(GIVE_BACK, [keys[n] for n in granted], [costs[n] for n in granted])
+    tat, now, pace = refused[0]["tat"], refused[0]["now"], paces[refused[0]["n"]]
     # A concurrent first turn is not visible to the statement that it refused: then one turn's cost is the answer.
-    return (retry_after(row["tat"], row["now"], pace) if row["tat"] else 0.0) or cost_s
+    return (retry_after(tat, now, pace) if tat else 0.0) or pace.cost_s
 
 
 async def give_back(tx: Tx, key: str, cost_s: float) -> None:
     """Undo one `take` whose turn failed by our fault; at most once for each."""
-    await tx.execute(GIVE_BACK, key, timedelta(seconds=cost_s))
+    await tx.execute(GIVE_BACK, [key], [timedelta(seconds=cost_s)])
 
 
 async def sweep(tx: Tx) -> int:
