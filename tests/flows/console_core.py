@@ -1,14 +1,23 @@
-"""A stand-in for everything behind the terminal: takes messages in, and answers when a test says so."""
+"""What stands on both sides of a terminal under test: a core that answers on demand, and hands at its pipes."""
 
 import asyncio
+import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any, Self
 
+from bot.adapters.console_chat import ConsoleChat
+from bot.adapters.console_screen import JsonScreen, PlainScreen, Screen
+from bot.adapters.console_streams import read_lines
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
 from core.domain.speech import PublicText, SilenceReason
 from core.ports import Accepted, FrontEnd, OutgoingPart
 from core.store.engine import Database
+from core.store.shown import StoredShownMessages
+from tests.fakes import ManualClock
 
 ROOMS = ("workshop", "office", "dm:ann", "dm:local")
 
@@ -123,3 +132,76 @@ class Core:
         async with self.database.transaction() as tx:
             row = await tx.fetchrow("select provider, at from voidbot.receipts where outbox_id = $1", receipt_id)
         return {} if row is None else dict(row)
+
+
+class Terminal:
+    """One running terminal with the test's hands at both ends of its pipes."""
+
+    def __init__(self, core: Core, clock: ManualClock, **options: Any) -> None:
+        self.core = core
+        stdin, self._stdin = os.pipe()
+        self._stdout, stdout = os.pipe()
+        self._stderr, stderr = os.pipe()
+        self._theirs = (stdin, stdout, stderr)
+        json_mode = options.pop("json_mode")
+        screen: Screen = JsonScreen(stdin, stdout) if json_mode else PlainScreen(stdin, stdout, stderr)
+        given: dict[str, Any] = {"speaker": "Ann", "room": "workshop", "wait_s": 20, "receipts": core.receipt}
+        shown = StoredShownMessages(core.database)
+        self.chat = ConsoleChat(shown, clock, screen=screen, **(given | options))
+        self._lines = read_lines(self._stdout)
+        self._tasks = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._run = self._tasks.create_task(self.chat.run(self.core.accept))
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._run.cancel()
+        await self._tasks.__aexit__(*error)
+        for fd in (self._stdin, self._stdout, self._stderr, *self._theirs):
+            with suppress(OSError):
+                os.close(fd)
+
+    def type(self, *lines: str | dict[str, Any] | bytes) -> None:
+        for line in lines:
+            raw = line if isinstance(line, bytes) else (line if isinstance(line, str) else json.dumps(line)).encode()
+            os.write(self._stdin, raw + b"\n")
+
+    def pour(self, raw: bytes) -> None:
+        """Write more than a pipe holds; blocks until it is read."""
+        while raw:
+            raw = raw[os.write(self._stdin, raw[:4096]) :]
+
+    async def take(self, *lines: str | dict[str, Any]) -> list[InboundMessage]:
+        """Type lines and wait until every one was handed in."""
+        before = len(self.core.taken)
+        self.type(*lines)
+        return (await self.core.took(before + len(lines)))[before:]
+
+    async def line(self) -> str:
+        async with asyncio.timeout(20):
+            _, raw = await anext(self._lines)
+        return (raw or b"").decode()
+
+    async def object(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(await self.line())
+        return loaded
+
+    async def objects(self, count: int) -> list[dict[str, Any]]:
+        return [await self.object() for _ in range(count)]
+
+    async def finish(self) -> int:
+        """End the input, wait for the end of the run, and return the exit code."""
+        os.close(self._stdin)
+        async with asyncio.timeout(30):
+            await self._run
+        for fd in self._theirs[1:]:
+            os.close(fd)
+        return self.chat.exit_code
+
+    async def rest(self) -> list[str]:
+        return [(raw or b"").decode() async for _, raw in self._lines]
+
+    async def errors(self) -> list[str]:
+        return [(raw or b"").decode() async for _, raw in read_lines(self._stderr)]
