@@ -13,7 +13,9 @@ def _run(connection: Connection) -> None:
     # A migration never queues behind a long reader and so blocks everybody else.
     connection.execute(text("set lock_timeout = '3s'"))
     connection.commit()
-    context.configure(connection=connection, target_metadata=METADATA, include_schemas=True, transaction_per_migration=True)
+    context.configure(
+        connection=connection, target_metadata=METADATA, include_schemas=True, transaction_per_migration=True
+    )
     with context.begin_transaction():
         context.run_migrations()
 
