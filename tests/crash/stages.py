@@ -47,6 +47,21 @@ async def line_that_cannot_send(
     dsn: str, model: ScriptedModel | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Line]:
     """A line up to E: no process owns the platform's connection, so that answers wait in the outbox."""
+    async with _part_of_the_line(dsn, Role.WORKER, None, model, clock) as line:
+        yield line
+
+
+@asynccontextmanager
+async def line_that_only_sends(dsn: str, front_end: RecordingFrontEnd) -> AsyncIterator[Line]:
+    """A line from F on: nobody makes answers."""
+    async with _part_of_the_line(dsn, Role.GATEWAY, front_end, None, None) as line:
+        yield line
+
+
+@asynccontextmanager
+async def _part_of_the_line(
+    dsn: str, role: Role, front_end: RecordingFrontEnd | None, model: ScriptedModel | None, clock: Clock | None
+) -> AsyncIterator[Line]:
 
     def connected(settings: ModelSettings, limits: object) -> ConnectedModel:
         assert model is not None
@@ -55,9 +70,9 @@ async def line_that_cannot_send(
     async with (
         open_app(
             settings_for(dsn, [SETTINGS] if model is not None else []),
-            frozenset({Role.WORKER}),
+            frozenset({role}),
             say=lambda line: None,
-            front_ends=lambda database, clock, readable: [],
+            front_ends=lambda database, clock, readable: [] if front_end is None else [front_end],
             clock=clock,
             connect_model=connected,
         ) as app,
@@ -65,7 +80,7 @@ async def line_that_cannot_send(
     ):
         assert app.worker is not None
         working = group.create_task(app.worker.run())
-        yield Line(app, RecordingFrontEnd(), app.clock)
+        yield Line(app, front_end or RecordingFrontEnd(), app.clock)
         app.worker.stop()
         await asyncio.wait({working}, timeout=5)
         working.cancel()

@@ -100,3 +100,27 @@ async def test_parts_that_arrived_are_never_repeated(
         else:
             assert await here.states() == ["sent"]
             assert "".join(texts) == "About q1 there is this to say.\nIt has a second side too.\nThat was all."
+
+
+async def test_a_room_paused_after_the_crash_gets_an_honest_end_and_nothing_more(forks: Forks, fresh_dsn: str) -> None:
+    async with world(forks, fresh_dsn, Platform(Behaviour.DISCORD)) as here:
+        here.platform.ask()
+        await here.die_at("send.called", limit=60)
+        await here.connection.execute("update voidbot.rooms set paused = true")
+        await here.later()
+        await here.finish(limit=60)
+        (message,) = here.platform.messages
+        assert message.text.startswith("(")
+        assert await here.value("select array_agg(state order by n) = '{sent,dropped}' from voidbot.outbox_parts")
+
+
+async def test_parts_left_over_when_a_room_is_paused_are_never_sent(forks: Forks, fresh_dsn: str) -> None:
+    async with world(forks, fresh_dsn, Platform(Behaviour.DISCORD)) as here:
+        here.platform.ask()
+        await here.die_at("send.called", 2, limit=30)
+        await here.connection.execute("update voidbot.rooms set paused = true")
+        await here.later()
+        await here.finish(limit=30)
+        assert len(here.platform.messages) == 1
+        parts = "select array_agg(state order by n) = '{sent,unknown,dropped}' from voidbot.outbox_parts"
+        assert await here.value(parts)
