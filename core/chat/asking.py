@@ -43,6 +43,7 @@ from core.store.engine import Database
 
 log = structlog.get_logger()
 
+PURPOSE = "reply"
 REPAIRS = 2
 """How often a model is asked again after an output that cannot be used."""
 CALL_TIMEOUT_S = 300.0
@@ -269,10 +270,12 @@ class Asking:
 
     def _measure(self, trial: _Trial) -> None:
         for attempt in trial.attempts:
-            name = {"model": attempt.model, "purpose": "reply"}
-            self.observe("model_calls_total", 1, {**name, "result": attempt.error or "ok"})
-            self.observe("model_tokens_total", attempt.usage.input_tokens, {**name, "direction": "in"})
-            self.observe("model_tokens_total", attempt.usage.output_tokens, {**name, "direction": "out"})
+            model, usage = attempt.model, attempt.usage
+            result = attempt.error or "ok"
+            self.observe("model_calls_total", 1, {"model": model, "purpose": PURPOSE, "result": result})
+            for direction, tokens in (("in", usage.input_tokens), ("out", usage.output_tokens)):
+                labels = {"model": model, "purpose": PURPOSE, "direction": direction}
+                self.observe("model_tokens_total", tokens, labels)
             self.observe("model_cost_usd_total", attempt.usd_micro / 1_000_000, {})
             self.observe("model_seconds", attempt.seconds, {"model": attempt.model})
         if trial.prompt is not None and trial.completion is not None and not trial.completion.usage.estimated:
@@ -318,7 +321,7 @@ def _usage(call: Call, trial: _Trial, result: CallResult) -> UsageRow:
     return UsageRow(
         job_id=job.id,
         attempt=job.attempt,
-        purpose="reply",
+        purpose=PURPOSE,
         model=settings.name if settings is not None else "",
         provider=settings.kind.value if settings is not None else "",
         tier=call.route.tier.value,

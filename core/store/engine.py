@@ -129,8 +129,7 @@ class Database:
                 try:
                     yield Tx(connection, hooks, self._wake)
                 except BaseException:
-                    if not connection.is_closed():
-                        await asyncio.shield(connection.execute("rollback"))
+                    await _roll_back(connection)
                     raise
                 await connection.execute("commit")
             finally:
@@ -168,6 +167,19 @@ async def _pool(dsn: str, size: int, *, statement_s: int) -> Pool:
             "idle_in_transaction_session_timeout": "15s",
         },
     )
+
+
+async def _roll_back(connection: "Pooled") -> None:
+    """End the transaction; a connection on which that can't be done is dropped, which ends it too."""
+    rolled_back = False
+    try:
+        await asyncio.shield(connection.execute("rollback"))
+        rolled_back = True
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+        pass  # what went wrong first is what the caller is told
+    finally:
+        if not rolled_back:
+            connection.terminate()
 
 
 async def _teach_json(connection: Connection) -> None:
