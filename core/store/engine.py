@@ -172,13 +172,15 @@ async def _pool(dsn: str, size: int, *, statement_s: int) -> Pool:
 async def _roll_back(connection: "Pooled") -> None:
     """End the transaction; a connection on which that can't be done is dropped, which ends it too."""
     rolled_back = False
+    rolling = asyncio.ensure_future(connection.execute("rollback"))
     try:
-        await asyncio.shield(connection.execute("rollback"))
+        await asyncio.shield(rolling)
         rolled_back = True
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
         pass  # what went wrong first is what the caller is told
     finally:
         if not rolled_back:
+            rolling.add_done_callback(lambda done: done.cancelled() or done.exception())
             connection.terminate()
 
 
