@@ -1,9 +1,11 @@
 """Commands for administrators: status, rooms, mode, style."""
 
 from bot.commands.spec import CommandAnswer, CommandCall, Services
+from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.prompt import Tier
 from core.domain.rooms import ArchiveSwitch, Room, RoomMode
+from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.store import archive, jobs, outbox
 from core.store.engine import Tx
@@ -24,9 +26,9 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     ]
     if unknown := states.get("unknown"):
         lines.append(f"{unknown} answers could not be proved sent; `voidbot jobs list` shows them")
-    rooms = await archive.list_rooms(tx, call.community_id)
-    kept = sum(room.archived for room in rooms)
-    lines.append(f"Rooms: {len(rooms)}, {kept} of them with archive")
+    found = await _readable(tx, call, services)
+    kept = sum(room.archived for room in found)
+    lines.append(f"Rooms that you may read: {len(found)}, {kept} of them with archive")
     return CommandAnswer("\n".join(lines))
 
 
@@ -41,14 +43,19 @@ def _models(services: Services) -> str:
 
 async def rooms(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """List the rooms that the asker may read with their mode and switches."""
-    found = await archive.list_rooms(tx, call.community_id)
-    lines = [_room(room) for room in found]
-    return CommandAnswer("\n".join(lines))
+    return CommandAnswer("\n".join(_room(room) for room in await _readable(tx, call, services)))
+
+
+async def _readable(tx: Tx, call: CommandCall, services: Services) -> list[Room]:
+    """Return the rooms that the asker may read, and the one where the asker is."""
+    readable = await services.readable.load(tx, call.community_id, Private(call.person_id), call.person_id)
+    known = readable | {call.room.id}
+    return [room for room in await archive.list_rooms(tx, call.community_id) if room.id in known]
 
 
 def _room(room: Room) -> str:
     archived = "archive on" if room.archived else "archive off"
-    return f"#{room.name} · {room.kind} · {room.mode} · {archived} · style {room.persona}"
+    return f"#{shown_name(room.name)} · {room.kind} · {room.mode} · {archived} · style {room.persona}"
 
 
 async def mode(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
@@ -64,9 +71,10 @@ async def mode(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     await archive.save_mode(tx, call.room.id, mode=wanted, archive=switch)
     language = call.room.language
     lines = [services.stock.pick(language, StockKey.ROOM_MODE_SET, 0, mode=after)]
-    if switch is ArchiveSwitch.ON and not call.room.archived:
+    begins = switch is ArchiveSwitch.ON and not call.room.archived
+    if begins:
         lines.append(services.stock.pick(language, StockKey.ROOM_ARCHIVE_ON, 0))
-    return CommandAnswer("\n".join(lines))
+    return CommandAnswer("\n".join(lines), concerns_all=begins)
 
 
 async def persona(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:

@@ -12,6 +12,7 @@ from core.chat.work import TurnWork
 from core.domain.errors import InputRejected
 from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome
+from core.domain.rooms import Room, RoomMode
 from core.domain.speech import Draft, SpeechKind
 from core.jobs.executor import JobContext
 from core.ports import Clock
@@ -57,8 +58,7 @@ class Dispatcher:
             now=self.clock.now(),
         )
         answer = await self._run(tx, parsed, call)
-        shown_to_room = isinstance(parsed, Parsed) and parsed.spec.visibility is Visibility.ROOM
-        await self._queue(tx, turn, call, answer, private=not shown_to_room)
+        await self._queue(tx, turn, call, answer, private=not _for_the_room(parsed, answer, room))
 
     async def _run(self, tx: Tx, parsed: Parsed | Unknown | BadOption, call: CommandCall) -> CommandAnswer:
         match parsed:
@@ -74,8 +74,8 @@ class Dispatcher:
         try:
             answer = await spec.handler(tx, call, self.services)
         except InputRejected as exc:
-            return CommandAnswer(str(exc))
-        if spec.audited:
+            return CommandAnswer(str(exc), refused=True)
+        if spec.audited and call.options:  # without options it only shows
             await audit.add(tx, call.person_id, spec.path, f"room:{call.room.id}", dict(call.options))
         return answer
 
@@ -83,7 +83,7 @@ class Dispatcher:
         return self._say(call, StockKey.COMMAND_FORBIDDEN, command=f"/{spec.path}", who=_WHO[spec.access])
 
     def _say(self, call: CommandCall, key: StockKey, **values: str) -> CommandAnswer:
-        return CommandAnswer(self.voice.say(call.room.language, key, call.room.id, **values))
+        return CommandAnswer(self.voice.say(call.room.language, key, call.room.id, **values), refused=True)
 
     async def _queue(self, tx: Tx, turn: TurnRow, call: CommandCall, answer: CommandAnswer, *, private: bool) -> None:
         asked = Asked(
@@ -109,3 +109,10 @@ class Dispatcher:
         )
         proof = Proof(trigger=f"message:{turn.reply_to}", rule=f"command:{call.path or 'refused'}", provider="code")
         await queue_answer(tx, draft, asked, proof)
+
+
+def _for_the_room(parsed: Parsed | Unknown | BadOption, answer: CommandAnswer, room: Room) -> bool:
+    """Return whether the room sees the answer; in a silent room only what concerns everybody."""
+    if answer.refused or not isinstance(parsed, Parsed) or parsed.spec.visibility is not Visibility.ROOM:
+        return False
+    return answer.concerns_all or room.mode is not RoomMode.SILENT

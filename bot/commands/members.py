@@ -1,19 +1,19 @@
 """Commands for everyone: ask, search, why, usage, help."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from bot.commands.money import render_usage
+from bot.commands.money import usage as purses_in_words
 from bot.commands.spec import CommandAnswer, CommandCall, CommandSpec, Services
 from core.chat import receipts
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.ids import RoomId
-from core.prompt.fences import clean_name
+from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
-from core.providers.quotes import shorten
+from core.providers.quotes import Quote, block
 from core.retrieval import service as retrieval
-from core.store import archive, budgets, inbox, people
+from core.store import archive, inbox, people
 from core.store.engine import Tx
 
 SEARCH_HITS = 5
@@ -35,11 +35,9 @@ async def search(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     if not hits:
         return CommandAnswer(services.stock.pick(language, StockKey.SEARCH_NONE, 0))
     lines = [services.stock.pick(language, StockKey.SEARCH_INTRO, 0, count=str(len(hits)))]
-    for hit in hits:
-        found = hit.message
-        when = found.sent_at.astimezone(call.tz).strftime("%Y-%m-%d %H:%M")
-        quoted = shorten(found.text).replace("\n", "\n> ")
-        lines.append(f"> {quoted}\n— {clean_name(found.author_name)}, #{found.room_name}, {when} (message {found.id})")
+    for found in (hit.message for hit in hits):
+        author, place = shown_name(found.author_name), shown_name(found.room_name)
+        lines.append(block(Quote(author, place, found.sent_at, found.text, found.id), call.tz))
     sources = frozenset(source for hit in hits for source in hit.message.sources)
     return CommandAnswer("\n\n".join(lines), sources | {room})
 
@@ -64,8 +62,8 @@ def _since(call: CommandCall) -> datetime | None:
     if (ago := _AGO.fullmatch(text)) is not None:
         return call.now - int(ago[1]) * _SPAN[ago[2]]
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=call.tz)
-    except ValueError:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=call.tz).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise InputRejected("since: write a date like 2026-05-07, or 3h, 2d, 1w") from None
 
 
@@ -73,9 +71,9 @@ async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Explain the last answer here, or the one named or replied to, for this asker's eyes."""
     readable = await services.readable.load(tx, call.community_id, Private(call.person_id), call.person_id)
     ref = call.options.get("message") or call.message_ref
-    receipt = await receipts.find(tx, call.room.id, ref)
+    receipt = await receipts.find(tx, call.room.id, ref, call.person_id)
     if receipt is None and ref is not None and call.options.get("message") is None:
-        receipt = await receipts.find(tx, call.room.id, None)
+        receipt = await receipts.find(tx, call.room.id, None, call.person_id)
     if receipt is None:
         return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
     if receipt.private_to is not None and receipt.private_to != call.person_id:
@@ -94,16 +92,7 @@ async def why_silent(tx: Tx, call: CommandCall, services: Services) -> CommandAn
 
 async def usage(tx: Tx, call: CommandCall, _: Services) -> CommandAnswer:
     """Show limits, what is used and left, and when it returns; for administrators the community's too."""
-    limits = await people.load_limits(tx, call.person_id)
-    report = await budgets.usage_report(
-        tx, call.person_id, call.room.id, call.community_id, call.now, limits=limits, deployment=call.operator
-    )
-    scopes = {"person", "room"}
-    if call.admin or call.operator:
-        scopes.add("community")
-    if call.operator:
-        scopes |= {"deployment", "passes"}
-    return CommandAnswer(render_usage(report, frozenset(scopes), call.tz))
+    return await purses_in_words(tx, call)
 
 
 async def ask(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:

@@ -3,8 +3,8 @@
 from datetime import tzinfo
 from decimal import Decimal, InvalidOperation
 
-from bot.commands.spec import CommandAnswer, CommandCall, Services
-from core.domain.budgets import Scope, Unit, Window
+from bot.commands.spec import Access, CommandAnswer, CommandCall, Services
+from core.domain.budgets import MAX_AMOUNT, Scope, Unit, Window
 from core.domain.errors import InputRejected
 from core.store import budgets, people
 from core.store.engine import Tx
@@ -53,18 +53,26 @@ def _calls(use: ModelUse) -> str:
 
 async def budget(tx: Tx, call: CommandCall, _: Services) -> CommandAnswer:
     """Show the purses, or set one: money, persons' and the deployment's are the operator's to set."""
-    options = call.options
-    if "scope" in options:
-        missing = [name for name in ("unit", "amount") if name not in options]
+    if call.options:
+        missing = [name for name in ("scope", "unit", "amount") if name not in call.options]
         if missing:
             raise InputRejected(f"{missing[0]}: is needed to set a limit; /help void budget explains it")
         await _set(tx, call)
+    return await usage(tx, call)
+
+
+async def usage(tx: Tx, call: CommandCall) -> CommandAnswer:
+    """Show the purses and calls that concern the asker: the community's to administrators, all to operators."""
     limits = await people.load_limits(tx, call.person_id)
     report = await budgets.usage_report(
-        tx, call.person_id, call.room.id, call.community_id, call.now, limits=limits, deployment=True
+        tx, call.person_id, call.room.id, call.community_id, call.now, limits=limits, deployment=call.operator
     )
-    every = frozenset({scope.value for scope in Scope} | {"passes"})
-    return CommandAnswer(render_usage(report, every, call.tz))
+    scopes = {"person", "room"}
+    if Access.ADMIN in call.access:
+        scopes.add("community")
+    if Access.OPERATOR in call.access:
+        scopes |= {"deployment", "passes"}
+    return CommandAnswer(render_usage(report, frozenset(scopes), call.tz))
 
 
 async def _set(tx: Tx, call: CommandCall) -> None:
@@ -84,7 +92,9 @@ def _limit(text: str, unit: Unit) -> int | None:
         amount = Decimal(text)
     except InvalidOperation:
         raise InputRejected("amount: write a number, or none for no limit") from None
+    if not amount.is_finite() or amount.copy_abs() > MAX_AMOUNT:  # before any arithmetic: an exponent can be huge
+        raise InputRejected("amount: write a number of a size that means something, or none for no limit")
     scaled = amount * 1_000_000 if unit is Unit.USD_MICRO else amount
-    if not scaled.is_finite() or scaled != scaled.to_integral_value():
+    if scaled != scaled.to_integral_value():
         raise InputRejected("amount: write a whole number; dollars may have up to six decimals")
     return int(scaled)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from bot.commands.spec import CommandSpec, Option, OptionType
 
-_WORDS = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
+_WORDS = re.compile(r'(?:([a-z][a-z_-]*):)?"((?:[^"\\]|\\.)*)"(?!\S)|(\S+)', re.DOTALL)
 _NAMED = re.compile(r"([a-z][a-z_-]*):(.*)", re.DOTALL)
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,15 @@ def parse(text: str, table: Sequence[CommandSpec]) -> Parsed | Unknown | BadOpti
 
     Options are written `name:value` (with quotes around blanks) or simply in their order.
     """
-    words = text.strip().removeprefix("/").split()
+    line = text.strip().removeprefix("/")
+    words = line.split()
     spec = next(
         (spec for spec in sorted(table, key=lambda spec: -len(spec.path)) if _starts(words, spec.path.split())), None
     )
     if spec is None:
         return Unknown(" ".join(words[:2]) or "/")
-    rest = text.strip().removeprefix("/")
-    for _ in spec.path.split():
-        rest = rest.lstrip().partition(" ")[2] if " " in rest.lstrip() else ""
-    return _options(spec, rest.strip())
+    depth = len(spec.path.split())
+    return _options(spec, "".join(line.split(maxsplit=depth)[depth:]))
 
 
 def _starts(words: Sequence[str], path: Sequence[str]) -> bool:
@@ -61,13 +60,17 @@ def _options(spec: CommandSpec, rest: str) -> Parsed | BadOption:
     given: dict[str, str] = {}
     loose: list[str] = []
     for match in _WORDS.finditer(rest):
-        quoted, bare = match.groups()
-        named = _NAMED.fullmatch(bare) if bare is not None else None
-        if named is not None and named[1] in known:
-            value = named[2]
-            given[named[1]] = _ESCAPED.sub(r"\1", value[1:-1]) if _is_quoted(value) else value
+        name, quoted, bare = match.groups()
+        if bare is not None and (named := _NAMED.fullmatch(bare)) is not None and named[1] in known:
+            given[named[1]] = named[2]
+        elif bare is not None:
+            loose.append(bare)
+        elif name is None:
+            loose.append(_unescaped(quoted))
+        elif name in known:
+            given[name] = _unescaped(quoted)
         else:
-            loose.append(_ESCAPED.sub(r"\1", quoted) if bare is None else bare)
+            loose.append(match[0])
     # A text takes all loose words, so that its command's other options are always written by name.
     texts = [option for option in spec.options if option.type is OptionType.TEXT]
     for option in texts or spec.options:
@@ -85,17 +88,18 @@ def _options(spec: CommandSpec, rest: str) -> Parsed | BadOption:
     return _checked(spec, given)
 
 
-def _is_quoted(value: str) -> bool:
-    return len(value) >= 2 and value[0] == value[-1] == '"'
+def _unescaped(quoted: str) -> str:
+    return _ESCAPED.sub(r"\1", quoted)
 
 
 def _checked(spec: CommandSpec, given: Mapping[str, str]) -> Parsed | BadOption:
     for option in spec.options:
         value = given.get(option.name)
+        if option.required and not (value or "").strip():
+            return BadOption(spec, option.name, option.summary)
         if value is None:
-            if option.required:
-                return BadOption(spec, option.name, option.summary)
-        elif (wanted := _refusal(option, value)) is not None:
+            continue
+        if (wanted := _refusal(option, value)) is not None:
             return BadOption(spec, option.name, wanted)
     return Parsed(spec, given)
 

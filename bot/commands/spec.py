@@ -76,10 +76,16 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What a command says. `sources`: the rooms its words came from, besides the one it was used in."""
+    """What a command says.
+
+    `sources`: the rooms its words came from, besides the one it was used in. `refused`: nothing was done, which
+    concerns the asker alone. `concerns_all`: said in the room even where the bot is silent.
+    """
 
     text: str
     sources: frozenset[RoomId] = frozenset()
+    refused: bool = False
+    concerns_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

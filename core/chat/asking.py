@@ -6,6 +6,7 @@ No text of a model leaves this module but what the guards let through.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import structlog
 
@@ -230,7 +231,7 @@ class Asking:
 
     def _guards(self, call: Call, context: RequestContext) -> GuardContext:
         return GuardContext(
-            system_runs=word_runs(call.role.body),
+            system_runs=_runs_of_role(call.role.body),
             marker=marker_of(context.nonce),
             # Whoever asks again may hear the same again; a second try is not refused for it.
             own_messages=() if context.repair is not None else call.own_texts,
@@ -312,6 +313,12 @@ class Asking:
             text = self.voice.say(language, StockKey.ERROR_GENERIC, room, id=call.trace)
         answered = self._said(call, trial, text, fired, settle)
         return replace(answered, provider="code", sources=())
+
+
+@lru_cache(maxsize=64)
+def _runs_of_role(body: str) -> frozenset[str]:
+    """Return `word_runs`, once for each role: roles do not change while a process runs."""
+    return word_runs(body)
 
 
 def _usage(call: Call, trial: _Trial, result: CallResult) -> UsageRow:

@@ -11,8 +11,7 @@ from functools import partial
 from typing import assert_never
 
 from core.chat.notices import Notices
-from core.chat.work import SendWork, reply_job
-from core.domain.audience import InRoom, Private, usable
+from core.chat.work import SendWork, command_job, reply_job
 from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Discard, Ok, Outcome, Retry, Snooze
 from core.domain.rooms import Room, RoomMode, RoomState
@@ -30,6 +29,8 @@ LATE_AFTER = timedelta(minutes=15)
 TOO_OLD_AFTER = timedelta(hours=6)
 """A reply that could not be sent for so long is dropped."""
 LATE_QUOTE_CHARS = 80
+OWN_REF = "bot:self"
+"""Our account in the archive, in a form that no platform gives to a person."""
 AGAIN_AFTER_S = 0.5
 """Between two tries of a part whose fate is not known, where a further try is safe."""
 
@@ -95,16 +96,18 @@ class Deliverer:
         if reason is not None and not any(map(_begun, parts)):
             return await self._drop(tx, row, reason)
         if any(map(_through, parts)):
-            kept = len(parts) if reason is None else 0
+            kept, made = len(parts) if reason is None else 0, parts
         else:
             body = row.body
             if reason is not None:  # words were shown, or may have been; what rests on a closed room is taken back
                 body = self.notices.voice.say(room.language, StockKey.REPLY_CUT_SHORT, room.id)
             texts = await self._split(tx, row, room, body)
-            await outbox.set_parts(tx, outbox_id, texts)
+            made = await outbox.set_parts(tx, outbox_id, texts)
             kept = len(texts)
         await self._withdraw(tx, outbox_id, parts[kept:])
-        step = await self._next(tx, ctx, row, room, await outbox.list_parts(tx, outbox_id))
+        if parts:  # some were withdrawn, or were begun before
+            made = await outbox.list_parts(tx, outbox_id)
+        step = await self._next(tx, ctx, row, room, made)
         self.fault("F.written")
         return step
 
@@ -138,9 +141,7 @@ class Deliverer:
                 return SilenceReason.PAUSED
             if room.mode is RoomMode.SILENT:
                 return SilenceReason.MODE_SILENT
-        venue = InRoom(row.room_id) if row.private_to is None else Private(row.private_to)
-        readable = await self.readable.load(tx, row.community_id, venue, None)
-        if not usable(row.audience, readable | {row.room_id}):
+        if not await self.readable.allow(tx, row.community_id, row.room_id, row.private_to, row.audience):
             return SilenceReason.GUARD_BLOCKED
         return None
 
@@ -151,7 +152,8 @@ class Deliverer:
         if turn_id is not None:
             if reason is SilenceReason.GUARD_BLOCKED and await inbox.reopen_turn(tx, turn_id):
                 turn = await inbox.load_turn(tx, turn_id)
-                job = reply_job(
+                again = command_job if row.kind is SpeechKind.COMMAND else reply_job
+                job = again(
                     turn_id,
                     community_id=turn.community_id,
                     room_id=turn.room_id,
@@ -268,7 +270,7 @@ class Deliverer:
 
     async def _remember(self, tx: Tx, row: OutboxRow, room: Room, parts: Sequence[PartRow], now: datetime) -> None:
         """Archive our own words, with the rooms they were made from: they are no freer than those."""
-        author = await people.ensure_person(tx, room.key.platform, "self", room.community_id, "VoidBot", is_bot=True)
+        author = await people.ensure_person(tx, room.key.platform, OWN_REF, room.community_id, "VoidBot", is_bot=True)
         for part in parts:
             if part.external_id is None:
                 continue
@@ -279,7 +281,7 @@ class Deliverer:
                     community_id=room.community_id,
                     author_id=author.id,
                     platform_ref=f"own:{part.external_id}",
-                    kind="bot_reply",
+                    kind=archive.OWN_KIND,
                     text=part.text,
                     sent_at=now,
                     reply_to_ref=row.reply_to,

@@ -49,7 +49,7 @@ class LastWords:
         )
         if isinstance(why, BudgetRefused):
             await inbox.end_turn(tx, turn.id, SilenceReason.BUDGET_SPENT)
-            await self.notices.spent(tx, asked, why, community.timezone)
+            await self.notices.spent(tx, asked, why, community.timezone, private=turn.private)
             return
         await inbox.end_turn(tx, turn.id, None)
         begun = await outbox.find(tx, f"reply:{turn.id}")

@@ -49,17 +49,22 @@ class Notices:
             wait = _seconds(wait_s)
             await self.say(tx, asked, StockKey.LIMIT_COOLDOWN, dedupe, private=True, wait=wait)
 
-    async def spent(self, tx: Tx, asked: Asked, refused: BudgetRefused, timezone: str) -> None:
-        """Say that a purse is used up: to its person once in ten minutes, to a room once per window."""
+    async def spent(
+        self, tx: Tx, asked: Asked, refused: BudgetRefused, timezone: str, *, private: bool = False
+    ) -> None:
+        """Say that a purse is used up: to its person once in ten minutes, to a room once per window.
+
+        `private`: the room hears nothing; who asked is told instead.
+        """
         reset = _when(refused.resets_at, timezone)
         key = _WIDE.get(refused.scope)
-        if key is not None:
+        if key is not None and not private:
             dedupe = f"notice:{asked.room_id}:{key}:{refused.resets_at.isoformat()}"
             await self.say(tx, asked, key, dedupe, reset=reset)
         elif await rates.take(tx, f"person:{asked.person_id}:told", TOLD_EVERY_S, TOLD_EVERY_S) is None:
-            dedupe = f"notice:{asked.inbox_id}:{StockKey.LIMIT_DAY}"
-            limit = str(refused.limit)
-            await self.say(tx, asked, StockKey.LIMIT_DAY, dedupe, private=True, limit=limit, reset=reset)
+            limit = {} if key is not None else {"limit": str(refused.limit)}
+            key = key or StockKey.LIMIT_DAY
+            await self.say(tx, asked, key, f"notice:{asked.inbox_id}:{key}", private=True, reset=reset, **limit)
 
     async def cut_short(self, tx: Tx, asked: Asked, begun: OutboxRow, text: str) -> None:
         """End a streamed answer whose rest will not come, in the message that shows it."""

@@ -28,6 +28,15 @@ _GATES: Mapping[SilenceReason, str] = {
     SilenceReason.TRIGGER_DELETED: "the message was deleted before I answered",
     SilenceReason.ADDRESS_REMOVED: "an edit took the address away before I answered",
     SilenceReason.GUARD_BLOCKED: "what I would have said rested on a room that not everyone here may read",
+    SilenceReason.ROOM_OFF: "I am switched off in this room",
+    SilenceReason.LOOP_LIMIT: "bots had talked with each other long enough; a person's word ends that pause",
+    SilenceReason.DUPLICATE: "I had that message already",
+    SilenceReason.OPEN_GATE: "nobody spoke to me and I had no good reason to join in; mention me to be answered",
+    SilenceReason.MODEL_DECLINED: "I looked at it and had nothing worth saying",
+    SilenceReason.EMPTY_OUTPUT: "what came of it was empty",
+    SilenceReason.PROVIDER_DOWN: "my language model could not be reached; ask again later",
+    SilenceReason.SUPERSEDED: "something newer took its place",
+    SilenceReason.SOURCE_VOIDED: "what it rested on was taken back",
 }
 
 
@@ -44,9 +53,9 @@ class ReceiptView:
         return None if self.row["private_to"] is None else PersonId(self.row["private_to"])
 
 
-async def find(tx: Tx, room_id: RoomId, external_id: str | None) -> ReceiptView | None:
-    """Return the receipt of one of our messages in the room; of the newest delivered one if none is named."""
-    return await _view(tx, await outbox.find_receipt(tx, room_id, external_id))
+async def find(tx: Tx, room_id: RoomId, external_id: str | None, asker: PersonId) -> ReceiptView | None:
+    """Return the receipt of one of our messages in the room; of the newest one that the asker saw if none is named."""
+    return await _view(tx, await outbox.find_receipt(tx, room_id, external_id, asker))
 
 
 async def load(tx: Tx, outbox_id: OutboxId) -> ReceiptView | None:
@@ -121,7 +130,7 @@ def render_decision(row: DecisionRow, tz: tzinfo) -> str:
     when = _when(row.at, tz)
     if row.reason is None:
         return f"That message ({when}) was accepted; /why explains the answer."
-    return f"I said nothing to that message ({when}): {_GATES.get(row.reason, row.reason.value)}."
+    return f"I said nothing to that message ({when}): {_GATES[row.reason]}."
 
 
 def _maker(row: Row) -> str:

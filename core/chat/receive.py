@@ -12,7 +12,7 @@ from core.chat.notices import Notices
 from core.chat.work import command_job, reply_job
 from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, parse_limits
 from core.domain.ids import InboxId, JobId, PersonId, TurnId
-from core.domain.messages import Address, InboundMessage, MessageKind, quiet_window
+from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
 from core.domain.rooms import ArchiveSwitch, Community, Room, RoomKind
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
 from core.jobs.executor import Fault
@@ -23,6 +23,8 @@ from core.store.engine import Database, Tx
 
 ANSWERED_UNTIL = timedelta(minutes=15)
 """How old a message may be that came by catch-up and is still answered."""
+_MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK})
+"""Whose words are never quoted as a person's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ class Receiver:
             message.person_ref,
             room.community_id,
             message.display_name,
+            is_bot=message.origin in _MACHINES,
             limits="unlimited" if own else "default",
         )
         return Arrival(
@@ -145,11 +148,18 @@ class Receiver:
         inbox_id = await _store(tx, arrival, keep_text=addressed)
         if inbox_id is None:
             return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
-        if arrival.room.archived and not arrival.opted_out:
+        if arrival.room.archived and not arrival.opted_out and self._is_talk(arrival.message):
             await _archive(tx, arrival)
         if not addressed:
             return _silent(arrival, SilenceReason.NOT_ADDRESSED)
         return await self._answer(tx, arrival, inbox_id)
+
+    def _is_talk(self, message: InboundMessage) -> bool:
+        """Return whether the room's people saw this said: no echo of ours, and no command but a public `/ask`."""
+        if message.kind is MessageKind.COMMAND:
+            asked = self.question_of(message.text)
+            return asked is not None and not asked[1]
+        return message.origin is not Origin.SELF
 
     async def _answer(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> Accepted:
         community = arrival.community
@@ -158,7 +168,7 @@ class Receiver:
         if reason is not None:
             await _decide(tx, arrival, inbox_id, reason, version, gates)
             return _silent(arrival, reason)
-        turn_id, job_id = await self._open(tx, arrival, inbox_id)
+        turn_id, job_id = await self._open(tx, arrival, inbox_id, private=self._private(arrival, community))
         await _decide(tx, arrival, inbox_id, None, version, gates, turn_id, job_id)
         return Accepted("reply", None, arrival.room.id, turn_id)
 
@@ -178,13 +188,26 @@ class Receiver:
         if wait_s is not None:
             await self.notices.wait(tx, arrival.asked(inbox_id), wait_s)
             return SilenceReason.RATE_LIMITED, {"wait_s": round(wait_s)}
-        spent = await budgets.look(tx, _draw(arrival), now)
+        answers = message.kind is not MessageKind.COMMAND or self.question_of(message.text) is not None
+        spent = await budgets.look(tx, _draw(arrival), now) if answers else None
         if spent is not None:
-            await self.notices.spent(tx, arrival.asked(inbox_id), spent, community.timezone)
+            private = self._private(arrival, community)
+            await self.notices.spent(tx, arrival.asked(inbox_id), spent, community.timezone, private=private)
             return SilenceReason.BUDGET_SPENT, {"purse": spent.scope}
         return None, {"mode": room.mode, "addressed_by": sorted(message.addressed_by)}
 
-    async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> tuple[TurnId, JobId | None]:
+    def _private(self, arrival: Arrival, community: Community) -> bool:
+        """Return whether only the asker may see the answer: a command's, unless it is an `/ask` where talk is open."""
+        if arrival.message.kind is not MessageKind.COMMAND:
+            return False
+        asked = self.question_of(arrival.message.text)
+        if asked is None or asked[1]:
+            return True
+        local = self.clock.now().astimezone(ZoneInfo(community.timezone))
+        open_talk = should_reply(arrival.room, frozenset({Address.MENTION}), arrival.message.origin, local)
+        return isinstance(open_talk, NoSpeech)
+
+    async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId, *, private: bool) -> tuple[TurnId, JobId | None]:
         """Join the person's open turn or open one, with the job that answers it."""
         message, room = arrival.message, arrival.room
         command = message.kind is MessageKind.COMMAND
@@ -203,7 +226,7 @@ class Receiver:
             community_id=room.community_id,
             room_id=room.id,
             person_id=arrival.person_id,
-            private=command if asked is None else asked[1],
+            private=private,
             window=window,
             trace=arrival.trace,
         )

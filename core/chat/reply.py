@@ -17,13 +17,14 @@ from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
 from core.domain.prompt import RequestContext, Role
+from core.domain.retrieval import unaddressed
 from core.domain.rooms import Community, Room
 from core.domain.speech import Draft, NoSpeech, OutboxState, ReceiptSource, SilenceReason, SpeechKind, should_reply
 from core.jobs.executor import Fault, JobContext
 from core.ports import Clock, FrontEnd
 from core.prompt.catalog import Catalog
 from core.prompt.context import ChatParts, gather, passage_of
-from core.prompt.fences import clean_name
+from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.providers.quotes import Quote, compose
 from core.providers.router import Route, Router
@@ -140,7 +141,9 @@ class Replier:
         await inbox.start_turn(tx, turn_id)
         venue: Venue = Private(turn.person_id) if turn.private else InRoom(room.id)
         readable = await self.readable.load(tx, community.id, venue, turn.person_id, epoch=place.mind_epoch)
-        hits = await retrieval.search(tx, turn.text, readable, k=PASSAGES, but_not=(room.id, turn.reply_to))
+        hits = await retrieval.search(
+            tx, unaddressed(turn.text), readable, k=PASSAGES, but_not=(room.id, turn.reply_to)
+        )
         parts = ChatParts(
             passages=tuple(passage_of(hit.message) for hit in hits),
             persona=self.catalog.personas.get(room.persona, self.catalog.personas["plain"]),
@@ -204,8 +207,8 @@ class Replier:
             self.voice.say(room.language, StockKey.QUOTES_NONE, room.id),
             [
                 Quote(
-                    clean_name(hit.message.author_name),
-                    hit.message.room_name,
+                    shown_name(hit.message.author_name),
+                    shown_name(hit.message.room_name),
                     hit.message.sent_at,
                     hit.message.text,
                     hit.message.id,

@@ -10,7 +10,6 @@ from typing import assert_never
 
 from core.chat.answers import Asked
 from core.chat.deliver import public_text
-from core.domain.audience import InRoom, Private, usable
 from core.domain.ids import OutboxId
 from core.domain.rooms import Room
 from core.domain.speech import Draft, OutboxState, ReceiptSource, SpeechKind
@@ -99,10 +98,9 @@ class Stage:
         asked, turn = self._asked, await inbox.load_turn(tx, self._turn.id)
         if turn.state != "running" or turn.version != self._turn.version:
             return None  # deleted, or asked anew: TX E will not take this answer
-        venue = Private(asked.person_id) if turn.private else InRoom(self._room.id)
-        readable = await self._readable.load(tx, asked.community_id, venue, None)
+        private_to = asked.person_id if turn.private else None
         rooms = frozenset({self._room.id}).union(*(source.audience for source in sources))
-        if not usable(rooms, readable | {self._room.id}):
+        if not await self._readable.allow(tx, asked.community_id, self._room.id, private_to, rooms):
             return None
         dedupe = f"reply:{turn.id}"
         begun = await outbox.find(tx, dedupe)
@@ -115,7 +113,7 @@ class Stage:
                 text=text,
                 audience=rooms,
                 dedupe=dedupe,
-                private_to=asked.person_id if turn.private else None,
+                private_to=private_to,
             )
             outbox_id = await outbox.add(
                 tx, draft, community_id=asked.community_id, trace=asked.trace, asked_at=asked.at,

@@ -10,6 +10,12 @@ FOUND_FROM = 0.4
 ECHO_OVERLAP = 0.8
 ECHO_WORDS = 4
 _WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"\A\s*(?:@[\w-]+[,:]?\s+)+|(?:\s+@[\w-]+)+[.?!]*\s*\Z")
+
+
+def unaddressed(text: str) -> str:
+    """Return `text` without the mentions before and after it: they say who is asked, not what about."""
+    return _ADDRESS.sub("", text)
 
 
 def rarity(document_count: int, holders: int) -> float:
@@ -25,7 +31,7 @@ def coverage(terms: Collection[str], held: Collection[str], weights: Mapping[str
 
 def is_echo(question: str, text: str) -> bool:
     """Return whether `text` only says the question again."""
-    asked, said = _words(question), _words(text)
+    asked, said = _words(unaddressed(question)), _words(unaddressed(text))
     if asked == said:
         return True
     shared = len(asked & said)

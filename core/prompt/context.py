@@ -24,7 +24,7 @@ from core.domain.prompt import (
 )
 from core.domain.rooms import Community, Room
 from core.store import archive
-from core.store.archive import ArchivedMessage
+from core.store.archive import OWN_KIND, ArchivedMessage
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
 
@@ -96,10 +96,9 @@ def _turn_line(turn: TurnRow, room: Room, asked: ArchivedMessage | None) -> Line
 
 def line_of(message: ArchivedMessage) -> Line:
     """Return an archived message as a line of talk."""
-    standing = Standing.YOU if message.is_bot else Standing.MEMBER
     return Line(
         message=message.id,
-        speaker=Speaker(message.author_id, message.author_name, standing),
+        speaker=Speaker(message.author_id, message.author_name, _standing(message)),
         sent_at=message.sent_at,
         text=message.text,
         provenance=provenance_of(message),
@@ -120,8 +119,14 @@ def passage_of(message: ArchivedMessage) -> Passage:
 
 def provenance_of(message: ArchivedMessage) -> Provenance:
     """Return where a message comes from: its room, or for the bot's own words the rooms they rested on."""
-    trust = Trust.OWN if message.is_bot else Trust.MEMBER
+    trust = {Standing.YOU: Trust.OWN, Standing.BOT: Trust.OUTSIDE}.get(_standing(message), Trust.MEMBER)
     return Provenance((SourceId(SourceKind.MESSAGE, str(message.id)),), message.sources, trust)
+
+
+def _standing(message: ArchivedMessage) -> Standing:
+    if not message.is_bot:
+        return Standing.MEMBER
+    return Standing.YOU if message.kind == OWN_KIND else Standing.BOT
 
 
 def rooms_of(items: Collection[Provenance]) -> frozenset[RoomId]:

@@ -50,6 +50,11 @@ def clean_name(name: str) -> str:
     return name.replace("\\", "\\\\").replace('"', '\\"')
 
 
+def shown_name(name: str) -> str:
+    """Return `name` as people and models are shown it: cleaned, and never nothing."""
+    return clean_name(name) or "(no name)"
+
+
 @dataclass(slots=True)
 class Handles:
     """Gives each source a short name in the order of asking; the same source keeps its name."""

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from string import ascii_letters, digits, punctuation
 
 from core.domain.prompt import JsonSchema, ModelRequest, ToolSpec
 
@@ -50,6 +51,10 @@ _ALPHABETIC = re.compile(r"[\u0370-\u058f\u0590-\u08ff\u1f00-\u1fff]")  # Greek 
 _INDIC = re.compile(r"[\u0900-\u109f\u1780-\u17ff]")  # Devanagari to Myanmar, Khmer
 _CJK = re.compile(r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]")
 _EMOJI = re.compile(r"[\u2190-\u2bff\U00010000-\U0010ffff]")
+_ONLY_LETTERS, _ONLY_DIGITS = (
+    bytes(code if chr(code) in kept else ord(" ") for code in range(256)) for kept in (ascii_letters, digits)
+)
+_PUNCTUATION_BYTES = punctuation.encode()
 
 
 def estimate(text: str, rates: Rates = FAMILIES["default"]) -> int:
@@ -60,9 +65,16 @@ def estimate(text: str, rates: Rates = FAMILIES["default"]) -> int:
     Source: measured against two byte-pair tables: English chat -1 to +20 %, German and French -8 to
     +17 %, code and JSON +6 to +24 %, other scripts -30 to +164 %.
     """
-    words = list(map(len, _WORD.findall(text)))
-    numbers = list(map(len, _DIGITS.findall(text)))
-    punctuation = len(_PUNCTUATION.findall(text))
+    ascii_only = text.isascii()
+    if ascii_only:  # most text, by far: the same counts without patterns, at a fifth of the time
+        data = text.encode()
+        words = list(map(len, data.translate(_ONLY_LETTERS).split()))
+        numbers = list(map(len, data.translate(_ONLY_DIGITS).split()))
+        signs = len(data) - len(data.translate(None, _PUNCTUATION_BYTES))
+    else:
+        words = list(map(len, _WORD.findall(text)))
+        numbers = list(map(len, _DIGITS.findall(text)))
+        signs = len(_PUNCTUATION.findall(text))
     lines = text.count("\n") + text.count("\r")
     total = (
         len(words)
@@ -70,10 +82,10 @@ def estimate(text: str, rates: Rates = FAMILIES["default"]) -> int:
         + sum((length + 2) // 3 for length in numbers)
         + sum((length + 3) // 4 for length in map(len, _BLANKS.findall(text)))
         + lines
-        + rates.punctuation * punctuation
+        + rates.punctuation * signs
     )
-    plain = sum(words) + sum(numbers) + punctuation + lines + text.count(" ") + text.count("\t")
-    if plain == len(text) and text.isascii():
+    plain = sum(words) + sum(numbers) + signs + lines + text.count(" ") + text.count("\t")
+    if plain == len(text) and ascii_only:
         return ceil(total)
     alphabetic, indic, cjk, emoji = (len(kind.findall(text)) for kind in (_ALPHABETIC, _INDIC, _CJK, _EMOJI))
     total += rates.accented * len(_ACCENTED.findall(text)) + rates.alphabetic * alphabetic

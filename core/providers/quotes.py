@@ -30,10 +30,11 @@ def compose(intro: str, none: str, quotes: Sequence[Quote], tz: tzinfo) -> str:
     """
     if not quotes:
         return f"{intro}\n\n{none}"
-    return "\n\n".join([intro, *(_block(quote, tz) for quote in quotes)])
+    return "\n\n".join([intro, *(block(quote, tz) for quote in quotes)])
 
 
-def _block(quote: Quote, tz: tzinfo) -> str:
+def block(quote: Quote, tz: tzinfo) -> str:
+    """Return one quotation, each of its lines marked, with author, room, time and locator below."""
     lines = "\n".join(f"> {line}" for line in shorten(quote.text).splitlines())
     when = quote.sent_at.astimezone(tz).strftime("%Y-%m-%d %H:%M")
     return f"{lines}\n— {quote.author}, #{quote.room}, {when} (message {quote.locator})"

@@ -12,6 +12,9 @@ from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
 from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
 from core.store.engine import Row, Tx
 
+OWN_KIND = "bot_reply"
+"""The kind of a message that the bot itself said."""
+
 _ROOM_COLUMNS = """
 r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
 r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
@@ -271,7 +274,7 @@ async def bury_message(tx: Tx, room_id: RoomId, platform_ref: str, reason: str) 
     return bool(
         await tx.execute(
             "update voidbot.messages set text = '', deleted_at = voidbot.now(), delete_reason = $3"
-            " where room_id = $1 and platform_ref = $2 and deleted_at is null",
+            " where room_id = $1 and platform_ref in ($2, 'own:' || $2) and deleted_at is null",
             room_id,
             platform_ref,
             reason,
@@ -351,10 +354,10 @@ async def find_message(
 
 _CHAIN = f"""
 with recursive up as (
-    select m.*, 1 as depth from voidbot.messages m where m.room_id = $2 and m.platform_ref = $3
+    select m.*, 1 as depth from voidbot.messages m where m.room_id = $2 and m.platform_ref in ($3, 'own:' || $3)
     union all
     select m.*, up.depth + 1 from up
-    join voidbot.messages m on m.room_id = up.room_id and m.platform_ref = up.reply_to_ref
+    join voidbot.messages m on m.room_id = up.room_id and m.platform_ref in (up.reply_to_ref, 'own:' || up.reply_to_ref)
     where up.depth < $4)
 {COLUMNS} from up m {JOINS} where {USABLE} order by m.depth desc"""
 
@@ -370,10 +373,11 @@ async def list_own_texts(tx: Tx, room_id: RoomId, *, limit: int = 5) -> list[str
     """Return the bot's own last texts in the room, newest first."""
     rows = await tx.fetch(
         "select m.text from voidbot.messages m join voidbot.people p on p.id = m.author_id"
-        " where m.room_id = $1 and p.is_bot and m.kind = 'bot_reply' and m.deleted_at is null"
+        " where m.room_id = $1 and p.is_bot and m.kind = $3 and m.deleted_at is null"
         " order by m.sent_at desc, m.id desc limit $2",
         room_id,
         limit,
+        OWN_KIND,
     )
     return [row["text"] for row in rows]
 

@@ -54,7 +54,7 @@ update voidbot.turns set count = count + 1,
        closes_at = least(voidbot.now() + $4, opened_at + $5),
        restarted = restarted or state = 'running', version = version + 1
 where id = (select id from voidbot.turns
-            where room_id = $1 and person_id = $2 and front_end = $3 and count < $6
+            where room_id = $1 and person_id = $2 and front_end = $3 and count < $6 and not private
               and (state = 'open' and voidbot.now() < closes_at and voidbot.now() < opened_at + $5
                    or state = 'running' and not restarted and not shown)
             order by id desc limit 1 for update)
@@ -330,16 +330,20 @@ class DecisionRow:
     at: datetime
 
 
+# A message that nobody asked the gates about was not addressed. What became of a turn later stands in its row.
+_DECISION = """
+select i.message_ref, coalesce(d.at, i.received_at) as at,
+       case when d.id is null then 'not_addressed' else coalesce(d.reason, t.reason) end as reason
+from voidbot.inbox i left join voidbot.decisions d on d.inbox_id = i.id
+left join voidbot.turns t on t.id = i.turn_id and t.state = 'silent'
+where i.room_id = $1 and i.person_id = $2 and i.kind in ('text', 'command')
+  and ($3::text is null and i.kind = 'text' or i.message_ref = $3)
+order by i.id desc, d.id desc limit 1"""
+
+
 async def find_decision(tx: Tx, room_id: RoomId, person_id: PersonId, message_ref: str | None) -> DecisionRow | None:
-    """Return the last decision about the person's message; about their newest one but commands if none is named."""
-    row = await tx.fetchrow(
-        "select d.message_ref, d.reason, d.at from voidbot.decisions d join voidbot.inbox i on i.id = d.inbox_id"
-        " where d.room_id = $1 and d.person_id = $2"
-        " and ($3::text is null and i.kind <> 'command' or d.message_ref = $3) order by d.id desc limit 1",
-        room_id,
-        person_id,
-        message_ref,
-    )
+    """Return what was decided about the person's message; about their newest one but commands if none is named."""
+    row = await tx.fetchrow(_DECISION, room_id, person_id, message_ref)
     if row is None:
         return None
     return DecisionRow(row["message_ref"], None if row["reason"] is None else SilenceReason(row["reason"]), row["at"])

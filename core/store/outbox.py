@@ -131,29 +131,34 @@ async def find(tx: Tx, dedupe: str) -> OutboxRow | None:
 async def list_parts(tx: Tx, outbox_id: OutboxId) -> list[PartRow]:
     """Return the parts in order."""
     rows = await tx.fetch("select * from voidbot.outbox_parts where outbox_id = $1 order by n", outbox_id)
-    return [
-        PartRow(
-            n=row["n"],
-            text=row["text"] or "",
-            nonce=row["nonce"],
-            state=OutboxState(row["state"]),
-            attempt=row["attempt"],
-            plain=row["plain"],
-            first_attempt_at=row["first_attempt_at"],
-            external_id=row["external_id"],
-            final=row["final_at"] is not None,
-        )
-        for row in rows
-    ]
+    return [_part_of(row) for row in rows]
 
 
-async def set_parts(tx: Tx, outbox_id: OutboxId, texts: Sequence[str]) -> None:
-    """Make the parts; a part that a stream has begun keeps its message and takes the new text."""
-    await tx.executemany(
-        "insert into voidbot.outbox_parts (outbox_id, n, text, nonce) values ($1, $2, $3, $4)"
-        " on conflict (outbox_id, n) do update set text = excluded.text",
-        [(outbox_id, n, clean(text), nonce(outbox_id, n)) for n, text in enumerate(texts, start=1)],
+def _part_of(row: Row) -> PartRow:
+    return PartRow(
+        n=row["n"],
+        text=row["text"] or "",
+        nonce=row["nonce"],
+        state=OutboxState(row["state"]),
+        attempt=row["attempt"],
+        plain=row["plain"],
+        first_attempt_at=row["first_attempt_at"],
+        external_id=row["external_id"],
+        final=row["final_at"] is not None,
     )
+
+
+_SET_PARTS = """
+insert into voidbot.outbox_parts (outbox_id, n, text, nonce)
+select $1, u.n, u.text, u.nonce from unnest($2::text[], $3::text[]) with ordinality as u (text, nonce, n)
+on conflict (outbox_id, n) do update set text = excluded.text returning *"""
+
+
+async def set_parts(tx: Tx, outbox_id: OutboxId, texts: Sequence[str]) -> list[PartRow]:
+    """Make the parts and return them; a part that a stream has begun keeps its message and takes the new text."""
+    nonces = [nonce(outbox_id, n) for n in range(1, len(texts) + 1)]
+    rows = await tx.fetch(_SET_PARTS, outbox_id, [clean(text) for text in texts], nonces)
+    return sorted(map(_part_of, rows), key=lambda part: part.n)
 
 
 _BEGIN = """
@@ -295,16 +300,17 @@ async def mark_source_gone(tx: Tx, room_id: RoomId, message_ref: str) -> None:
     )
 
 
-async def find_receipt(tx: Tx, room_id: RoomId, external_id: str | None) -> Row | None:
-    """Return the receipt of a message of ours in the room; the newest delivered one if none is named."""
+async def find_receipt(tx: Tx, room_id: RoomId, external_id: str | None, asker: PersonId) -> Row | None:
+    """Return the receipt of a message of ours in the room; without a name the newest one that the asker saw."""
     return await tx.fetchrow(
         "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.community_id, o.created_at from voidbot.receipts r"
         " join voidbot.outbox o on o.id = r.outbox_id where r.room_id = $1"
         " and ($2::text is null and r.delivered_at is not null and o.kind in ('reply', 'notice')"
-        " or $2 = any(r.external_ids))"
+        " and (o.private_to is null or o.private_to = $3) or $2 = any(r.external_ids))"
         " order by r.outbox_id desc limit 1",
         room_id,
         external_id,
+        asker,
     )
 
 

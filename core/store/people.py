@@ -3,10 +3,25 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.domain.audience import Readers, RoomAccess, Venue, World, readable_rooms
+from core.domain.audience import (
+    AudienceReason,
+    InRoom,
+    Private,
+    Readers,
+    RoomAccess,
+    Venue,
+    World,
+    readable_by_all,
+    readable_rooms,
+    usable,
+)
 from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, PersonId, RoomId
+from core.store.archive import clean
 from core.store.engine import Tx
+
+NAME_CHARS = 256
+"""What is kept of a name; every platform's own limit is lower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,7 @@ async def ensure_person(
     limits: str = "default",
 ) -> PersonStanding:
     """Return the person, with a row made, a membership opened and a changed name dated where that is due."""
+    name = clean(name)[:NAME_CHARS]
     found = await find_person(tx, platform, account_ref, community_id)
     if found is None:
         await tx.execute(
@@ -254,3 +270,25 @@ class ReadableRooms:
             self._known.clear()
         self._known[key] = (epoch, rooms)
         return rooms
+
+    async def allow(
+        self,
+        tx: Tx,
+        community_id: CommunityId,
+        room_id: RoomId,
+        private_to: PersonId | None,
+        sources: Iterable[RoomId],
+    ) -> bool:
+        """Return whether what was made from `sources` may now be said in the room, or to one person there.
+
+        A room may speak of itself also where its access is unknown; to one person alone unless it is known that
+        the person may not read it any more.
+        """
+        venue: Venue = InRoom(room_id) if private_to is None else Private(private_to)
+        readable = await self.load(tx, community_id, venue, None)
+        if room_id not in readable and isinstance(venue, Private):
+            world = await load_world(tx, community_id, [venue.person_id])
+            verdict = readable_by_all(venue, room_id, world)
+            if verdict.reason is not AudienceReason.UNKNOWN:
+                return usable(sources, readable)
+        return usable(sources, readable | {room_id})
