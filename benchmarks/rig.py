@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import platform
+import random
 import secrets
 import shutil
 import statistics
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
+from benchmarks.town import sentence
 from bot.app import App, Role, open_app
 from bot.model_list import Model
 from bot.settings import PROJECT, Settings
@@ -94,7 +96,10 @@ class Stopwatch(FrontEnd):
 
 
 class InstantModel(ConnectedModel):
-    """A model that takes no time."""
+    """A model that takes no time, and says something new each time: who repeats himself is asked again."""
+
+    def __init__(self) -> None:
+        self._rng = random.Random(13)
 
     @property
     def model(self) -> str:
@@ -103,7 +108,7 @@ class InstantModel(ConnectedModel):
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Return the one answer it has."""
-        return Completion("That is how it has always been here.", Usage(100, 10), self.model, Finish.STOP)
+        return Completion(f"It is {sentence(self._rng)}.", Usage(100, 10), self.model, Finish.STOP)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         """Yield the same in one piece."""

@@ -30,7 +30,7 @@ insert into voidbot.room_access (room_id, known, everyone_view, everyone_history
 select id, true, true, true from voidbot.rooms where platform = $1"""
 _PEOPLE = """
 insert into voidbot.people (platform, account_ref)
-select $1, 'person' || n from generate_series(0, $2 - 1) n union all select $1, 'self'"""
+select $1, 'person' || n from generate_series(0, $2 - 1) n"""
 _NAMES = (
     "insert into voidbot.person_names (person_id, name) select id, account_ref from voidbot.people where platform = $1"
 )
