@@ -141,6 +141,7 @@ async def open_app(
     clock: Clock | None = None,
     connect_model: Connect | None = None,
     fault: Fault = lambda point: None,
+    terminal: bool = False,
     log_file: Path | None = None,
 ) -> AsyncIterator[App]:
     """Build what the roles need, from the settings down to the page; close it in reverse.
@@ -153,6 +154,7 @@ async def open_app(
         clock: Another clock for tests.
         connect_model: Other models for tests.
         fault: For crash tests.
+        terminal: This process has the terminal chat: it gets the sample community unless that is switched off.
         log_file: Where logs go while a chat has the terminal.
 
     Raises:
@@ -183,9 +185,10 @@ async def open_app(
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
-        await _prepare(parts, say)
+        await _prepare(parts, say, terminal=terminal)
         page = None
-        if Role.WEB in roles or settings.http_chosen:
+        # A chat beside a running process has no page: the port that was chosen is that process's.
+        if Role.WEB in roles or (settings.http_chosen and not terminal):
             page = await _open_page(parts, stack)
         yield App(
             parts=parts,
@@ -206,12 +209,12 @@ def _tiers(settings: Settings) -> dict[Tier, list[ModelSettings]]:
     return {tier: [model.settings for model in settings.models if tier in model.tiers] for tier in Tier}
 
 
-async def _prepare(parts: Parts, say: Say) -> None:
+async def _prepare(parts: Parts, say: Say, *, terminal: bool) -> None:
     """Add the purses that must exist, and the sample community if it is wanted and nothing is there."""
     settings = parts.settings
     async with parts.database.transaction(long=True) as tx:
         await budgets.ensure_defaults(tx, deployment_usd_per_day=settings.usd_per_day)
-        if settings.loads_sample(()):
+        if settings.sample is True or (settings.sample is None and terminal):
             sample = read_sample(PROJECT / "data" / "sample_community.yaml")
             if count := await load_sample(tx, sample, "console", parts.clock.now()):
                 say(f"sample community: {count} messages in {len(sample.rooms)} rooms")
@@ -239,6 +242,9 @@ def _receiver(parts: Parts) -> Receiver:
         text_limits={name: front_end.text_limit for name, front_end in parts.front_ends.items()},
         keeps_doors=frozenset({"console"}),
         question_of=question_of,
+        operators=frozenset(parts.settings.operators),
+        timezone=parts.settings.timezone,
+        language=parts.settings.language,
         fault=parts.fault,
     )
 
@@ -295,6 +301,7 @@ def _deliverer(parts: Parts) -> Deliverer:
         clock=parts.clock,
         readable=parts.readable,
         notices=parts.notices,
+        observe=parts.metrics.observe,
         fault=parts.fault,
     )
 

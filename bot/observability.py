@@ -124,7 +124,6 @@ class Metric:
 
 METRICS: tuple[Metric, ...] = (
     Metric("intake_total", Form.COUNTER, "events taken in", ("platform", "kind", "result")),
-    Metric("ignored_total", Form.COUNTER, "events that were not for us", ("reason",)),
     Metric("decisions_total", Form.COUNTER, "whether an answer will come", ("outcome", "reason")),
     Metric("duplicates_total", Form.COUNTER, "events that were known already"),
     Metric("model_calls_total", Form.COUNTER, "calls to models", ("model", "purpose", "result")),
@@ -134,13 +133,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("guards_total", Form.COUNTER, "answers that a guard changed or refused", ("guard",)),
     Metric("outbox_total", Form.COUNTER, "parts of answers by what became of them", ("platform", "state")),
     Metric("ratelimit_total", Form.COUNTER, "times a platform asked us to pause", ("platform",)),
-    Metric("audience_violations_total", Form.COUNTER, "texts stopped at the door because a reader may not read them"),
-    Metric("turn_overhead_seconds", Form.TIMES, "time of an answer outside the model"),
     Metric("model_seconds", Form.TIMES, "time of a model call", ("model",)),
     Metric("send_seconds", Form.TIMES, "time of sending one part", ("platform",)),
-    Metric("limiter_wait_seconds", Form.TIMES, "time a part waited for its chat's limiter"),
-    Metric("outbox_unknown", Form.GAUGE, "parts that may or may not have arrived"),
-    Metric("budget_left_ratio", Form.GAUGE, "what is left of a purse", ("scope",)),
     Metric("queue_wait_seconds", Form.TIMES, "time a job waited for a worker", ("pool", "kind")),
     Metric("job_seconds", Form.TIMES, "time a job ran", ("kind", "outcome")),
     Metric("queue_depth", Form.GAUGE, "jobs", ("pool", "state")),

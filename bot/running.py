@@ -25,6 +25,8 @@ from core.store.people import ReadableRooms
 from core.store.shown import StoredShownMessages
 
 DRAIN_WORDS_EVERY_S = 2.0
+WITH_TERMINAL = frozenset({Role.GATEWAY, Role.WORKER})
+"""Processes with these roles show what the terminal is told, so that a chat may come and go beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +49,13 @@ async def run_app(settings: Settings, roles: frozenset[Role], chat: ChatOptions 
     """Build the app, run it until the chat ends or a signal comes, drain it, and return the exit code."""
     terminal = chat is not None and not chat.json and sys.stdin.isatty() and sys.stdout.isatty()
     wake = asyncio.Event()
-    make = partial(_front_ends, settings, chat, terminal, wake)
+    make = partial(_front_ends, settings, chat, terminal, wake) if roles >= WITH_TERMINAL else _no_front_ends
     log_file = settings.home / "voidbot.log" if chat is not None else None
     stopping = asyncio.Event()
     with _signals(stopping):
-        async with open_app(settings, roles, say=say, front_ends=make, log_file=log_file) as app:
+        async with open_app(
+            settings, roles, say=say, front_ends=make, terminal=chat is not None, log_file=log_file
+        ) as app:
             app.database.on_wake(wake.set)
             if app.worker is None and app.scheduler is None and app.page is None:
                 raise Misconfigured("gateway: no platform is configured; `voidbot up` has the terminal")
@@ -100,6 +104,10 @@ def _front_ends(
             wake=wake,
         )
     ]
+
+
+def _no_front_ends(database: Database, clock: Clock, readable: ReadableRooms) -> Sequence[FrontEnd]:
+    return []
 
 
 async def _receipt(database: Database, readable: ReadableRooms, receipt_id: int) -> dict[str, object]:

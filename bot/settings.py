@@ -155,7 +155,7 @@ class Settings(BaseModel):
     sample: bool | None = Field(
         None,
         alias="VOIDBOT_SAMPLE",
-        description="true or false: load the sample community; empty loads it if no platform is connected",
+        description="true or false: load the sample community; empty loads it where a terminal chat starts",
     )
 
     # Models
@@ -225,10 +225,6 @@ class Settings(BaseModel):
     def http_chosen(self) -> bool:
         """Whether the operator named the port, so that roles without pages answer health checks there too."""
         return "http_port" in self.model_fields_set
-
-    def loads_sample(self, platforms: Sequence[str]) -> bool:
-        """Return whether the sample community is loaded, given the connected platforms' names."""
-        return not platforms if self.sample is None else self.sample
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, so that logs can hide them."""

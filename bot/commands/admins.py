@@ -25,7 +25,7 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
         "Answers: " + (", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none open"),
     ]
     if unknown := states.get("unknown"):
-        lines.append(f"{unknown} answers could not be proved sent; `voidbot jobs list` shows them")
+        lines.append(f"{unknown} answers could not be proved sent; they are never sent again by themselves")
     found = await _readable(tx, call, services)
     kept = sum(room.archived for room in found)
     lines.append(f"Rooms that you may read: {len(found)}, {kept} of them with archive")

@@ -16,10 +16,11 @@ from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Discard, Ok, Outcome, Retry, Snooze
 from core.domain.rooms import Room, RoomMode, RoomState
 from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKind
-from core.jobs.executor import Fault, JobContext
+from core.jobs.executor import Fault, JobContext, Observe
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 from core.prompt.stock import StockKey
 from core.store import archive, inbox, jobs, outbox, people
+from core.store.archive import Place
 from core.store.engine import Tx
 from core.store.outbox import OutboxRow, PartRow
 from core.store.people import ReadableRooms
@@ -66,6 +67,7 @@ class Deliverer:
     clock: Clock
     readable: ReadableRooms
     notices: Notices
+    observe: Observe = lambda name, value, labels: None
     fault: Fault = lambda point: None
 
     async def run(self, ctx: JobContext, work: SendWork) -> Outcome:
@@ -75,11 +77,19 @@ class Deliverer:
         self.fault("F.committed")
         while isinstance(step, _Send):
             front_end = self.front_ends[step.row.front_end]
+            began = self.clock.monotonic()
             result = await self._call(front_end, step)
+            self._measure(front_end.name, result, self.clock.monotonic() - began)
             record = partial(self._record, ctx=ctx, send=step, result=result)
             step = await ctx.advance(record, durable=front_end.nonce_window is None)
             self.fault("G.committed")
         return step
+
+    def _measure(self, platform: str, result: SendResult | _NoProof, seconds: float) -> None:
+        self.observe("send_seconds", seconds, {"platform": platform})
+        self.observe("outbox_total", 1, {"platform": platform, "state": type(result).__name__.lstrip("_").lower()})
+        if isinstance(result, RetryAfter):
+            self.observe("ratelimit_total", 1, {"platform": platform})
 
     def _waits_for_disk(self, ctx: JobContext) -> bool:
         front_end = self.front_ends[ctx.job.pool.partition("/")[2]]
@@ -91,8 +101,9 @@ class Deliverer:
         if row is None or row.state in (OutboxState.SENT, OutboxState.FAILED, OutboxState.DROPPED):
             return Ok()
         parts = await outbox.list_parts(tx, outbox_id)
-        room = await archive.load_room(tx, row.room_id)
-        reason = await self._refusal(tx, row, room)
+        place = await archive.load_place(tx, row.room_id)
+        room = place.room
+        reason = await self._refusal(tx, row, place)
         if reason is not None and not any(map(_begun, parts)):
             return await self._drop(tx, row, reason)
         if any(map(_through, parts)):
@@ -130,8 +141,9 @@ class Deliverer:
             text = f"{head}\n\n{text}"
         return self.front_ends[row.front_end].split(text)
 
-    async def _refusal(self, tx: Tx, row: OutboxRow, room: Room) -> SilenceReason | None:
+    async def _refusal(self, tx: Tx, row: OutboxRow, place: Place) -> SilenceReason | None:
         """Return why an answer that nobody has seen may not be said any more."""
+        room = place.room
         if room.state is not RoomState.ACTIVE:
             return SilenceReason.ROOM_GONE
         if self.clock.now() - row.created_at > TOO_OLD_AFTER:
@@ -141,7 +153,9 @@ class Deliverer:
                 return SilenceReason.PAUSED
             if room.mode is RoomMode.SILENT:
                 return SilenceReason.MODE_SILENT
-        if not await self.readable.allow(tx, row.community_id, row.room_id, row.private_to, row.audience):
+        if not await self.readable.allow(
+            tx, row.community_id, row.room_id, row.private_to, row.audience, epoch=place.mind_epoch
+        ):
             return SilenceReason.GUARD_BLOCKED
         return None
 

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -60,7 +60,8 @@ class Receiver:
 
     `text_limits`: the longest text of each front end, in characters. `keeps_doors`: front ends whose rooms
     exist only here, so that we must check ourselves who may enter (the terminal). `question_of` returns the
-    question of an `/ask` and whether its answer is private; None for any other command. `fault`: for crash tests.
+    question of an `/ask` and whether its answer is private; None for any other command. `operators`: people
+    who may operate the bot, as platform:account. `timezone`, `language`: of new communities. `fault`: for crash tests.
     """
 
     database: Database
@@ -69,6 +70,9 @@ class Receiver:
     text_limits: Mapping[str, int]
     keeps_doors: frozenset[str]
     question_of: Callable[[str], tuple[str, bool] | None]
+    operators: frozenset[str] = frozenset()
+    timezone: str = "UTC"
+    language: str = "en"
     fault: Fault = lambda point: None
 
     async def accept(self, message: InboundMessage) -> Accepted:
@@ -77,6 +81,8 @@ class Receiver:
         Raises:
             Unavailable: The store is down; nothing was stored.
         """
+        if f"{message.room.platform}:{message.person_ref}" in self.operators:
+            message = replace(message, admin=True, operator=True)
         async with self.database.transaction() as tx:
             accepted = await self._receive(tx, message)
             self.fault("A.written")
@@ -114,6 +120,7 @@ class Receiver:
             message.display_name,
             is_bot=message.origin in _MACHINES,
             limits="unlimited" if own else "default",
+            typed=own,
         )
         return Arrival(
             message=message,
@@ -129,7 +136,9 @@ class Receiver:
         """Make rows for a room never seen: readable by itself alone unless it is our own, archive off."""
         own = message.front_end in self.keeps_doors
         chat_ref = message.front_end if own else message.room.chat_ref
-        community_id = await archive.add_community(tx, message.room.platform, chat_ref, chat_ref)
+        community_id = await archive.add_community(
+            tx, message.room.platform, chat_ref, chat_ref, timezone=self.timezone, language=self.language
+        )
         direct = Address.DM in message.addressed_by
         kind = RoomKind.DM if direct else RoomKind.TERMINAL if own else RoomKind.CHANNEL
         name = message.room.chat_ref

@@ -162,10 +162,11 @@ async def add_room(
     topic: str = "",
     archive: ArchiveSwitch = ArchiveSwitch.INHERIT,
 ) -> RoomId:
-    """Add a room unless it is there; return its id. It starts in mode `mention` with every switch off."""
+    """Add a room unless it is there; return its id. It starts in mode `mention`, in its community's language."""
     await tx.execute(
-        "insert into voidbot.rooms (community_id, platform, chat_ref, topic_ref, kind, name, topic, archive)"
-        " values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (platform, chat_ref, topic_ref) do nothing",
+        "insert into voidbot.rooms (community_id, platform, chat_ref, topic_ref, kind, name, topic, archive, language)"
+        " select $1, $2, $3, $4, $5, $6, $7, $8, language from voidbot.communities where id = $1"
+        " on conflict (platform, chat_ref, topic_ref) do nothing",
         community_id,
         key.platform,
         key.chat_ref,

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -172,7 +172,7 @@ async def _pool(dsn: str, size: int, *, statement_s: int) -> Pool:
 async def _roll_back(connection: "Pooled") -> None:
     """End the transaction; a connection on which that can't be done is dropped, which ends it too."""
     rolled_back = False
-    rolling = asyncio.ensure_future(connection.execute("rollback"))
+    rolling = asyncio.ensure_future(_say_rollback(connection))
     try:
         await asyncio.shield(rolling)
         rolled_back = True
@@ -181,7 +181,12 @@ async def _roll_back(connection: "Pooled") -> None:
     finally:
         if not rolled_back:
             rolling.add_done_callback(lambda done: done.cancelled() or done.exception())
-            connection.terminate()
+            with suppress(asyncpg.InterfaceError):  # the pool has dropped it already
+                connection.terminate()
+
+
+async def _say_rollback(connection: "Pooled") -> None:
+    await connection.execute("rollback")  # a connection that the pool has dropped refuses before it returns a future
 
 
 async def _teach_json(connection: Connection) -> None:
@@ -235,7 +240,8 @@ def normalise(url: str) -> str:
     host = query.get("host") or parts.hostname or ""
     if not (host in _LOCAL_HOSTS or host.startswith("/")):
         query.setdefault("sslmode", "require")
-    return urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(query, safe="/"), ""))
+    tail = urlunsplit(("", "", parts.path, urlencode(query, safe="/"), ""))
+    return f"postgresql://{parts.netloc}{tail}"  # put together by hand: an address of a socket has no host
 
 
 def _alembic(dsn: str) -> Config:

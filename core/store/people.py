@@ -59,10 +59,16 @@ async def ensure_person(
     *,
     is_bot: bool = False,
     limits: str = "default",
+    typed: bool = False,
 ) -> PersonStanding:
-    """Return the person, with a row made, a membership opened and a changed name dated where that is due."""
+    """Return the person, with a row made, a membership opened and a changed name dated where that is due.
+
+    `typed`: the name was typed to say who speaks; it renames nobody by its capitals alone.
+    """
     name = clean(name)[:NAME_CHARS]
     found = await find_person(tx, platform, account_ref, community_id)
+    if typed and found is not None and found.name is not None and found.name.casefold() == name.casefold():
+        name = found.name
     if found is None:
         await tx.execute(
             "insert into voidbot.people (platform, account_ref, is_bot, kind, limits) values ($1, $2, $3, 'user', $4)"
@@ -278,14 +284,16 @@ class ReadableRooms:
         room_id: RoomId,
         private_to: PersonId | None,
         sources: Iterable[RoomId],
+        *,
+        epoch: int | None = None,
     ) -> bool:
         """Return whether what was made from `sources` may now be said in the room, or to one person there.
 
         A room may speak of itself also where its access is unknown; to one person alone unless it is known that
-        the person may not read it any more.
+        the person may not read it any more. `epoch`: as in `load`.
         """
         venue: Venue = InRoom(room_id) if private_to is None else Private(private_to)
-        readable = await self.load(tx, community_id, venue, None)
+        readable = await self.load(tx, community_id, venue, None, epoch=epoch)
         if room_id not in readable and isinstance(venue, Private):
             world = await load_world(tx, community_id, [venue.person_id])
             verdict = readable_by_all(venue, room_id, world)

@@ -171,10 +171,10 @@ def test_counters_add_gauges_keep_and_times_are_counted() -> None:
     metrics = Metrics()
     for value in (1, 2):
         metrics.observe("dead_total", value, {"kind": "reply"})
-        metrics.observe("outbox_unknown", value, {})
+        metrics.observe("done_rest_rows", value, {})
         metrics.observe("model_seconds", value, {"model": "m"})
     assert sample(metrics, "voidbot_dead_total", kind="reply") == 3
-    assert sample(metrics, "voidbot_outbox_unknown") == 2
+    assert sample(metrics, "voidbot_done_rest_rows") == 2
     assert sample(metrics, "voidbot_model_seconds_count", model="m") == 2
 
 

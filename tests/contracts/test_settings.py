@@ -134,12 +134,6 @@ def test_words_are_parted_by_commas() -> None:
     assert (settings.names, settings.operators) == (("ada", "bot"), ("console:me", "discord:12"))
 
 
-def test_the_sample_is_loaded_where_no_platform_is_connected_unless_told() -> None:
-    assert load().loads_sample([]) and not load().loads_sample(["discord"])
-    assert not load(VOIDBOT_SAMPLE="false").loads_sample([])
-    assert load(VOIDBOT_SAMPLE="yes").loads_sample(["discord"])
-
-
 def test_only_a_named_address_may_lie_outside() -> None:
     assert not load().http_outside and load(VOIDBOT_HTTP_HOST="0.0.0.0").http_outside  # noqa: S104
 
