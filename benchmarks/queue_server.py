@@ -90,6 +90,9 @@ _HISTORY: Mapping[System, Sequence[str]] = {
 }
 
 
+_UNSEEN = "select exists (select from queue.signal)"
+
+
 class Broken(Exception):
     """A repetition that measured nothing: a child failed, or the backlog ran dry."""
 
@@ -233,15 +236,28 @@ class Server:
 
     @asynccontextmanager
     async def template(
-        self, system: System, *, pending: int = 0, lanes: int = 0, communities: int = 20, history: int = 0
+        self,
+        system: System,
+        *,
+        pending: int = 0,
+        lanes: int = 0,
+        communities: int = 20,
+        history: int = 0,
+        seen: int = 1,
     ) -> AsyncIterator[str]:
-        """Yield the name of a filled database, to be cloned."""
+        """Yield the name of a filled database, to be cloned.
+
+        `seen`: the backlog is as it stands under workers that are busy, not as it was written while none was there.
+        That is a difference for ours alone: the first look at a job makes its lane.
+        """
         async with self.trial(system) as trial:
             if history:
                 await trial.write_history(history)
             if pending:
                 child = await trial.start(lanes=lanes)
                 await child.ask("fill", count=pending, lanes=lanes, communities=communities)
+            while seen and system is System.OURS and await trial.connection.fetchval(_UNSEEN):
+                await trial.connection.execute("select queue.promote()")
             await trial.stop()
             await trial.settle_down()
             await trial.connection.close()
