@@ -6,14 +6,14 @@ from zoneinfo import ZoneInfo
 
 from bot.commands.parse import BadOption, Parsed, Unknown, parse
 from bot.commands.spec import Access, CommandAnswer, CommandCall, CommandSpec, Services, Visibility
-from core.chat.answers import Asked, Proof, queue_answer
+from core.chat.answers import asked_of, queue_answer
 from core.chat.voice import Voice
 from core.chat.work import TurnWork
 from core.domain.errors import InputRejected
 from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome
 from core.domain.rooms import Room, RoomMode
-from core.domain.speech import Draft, SpeechKind
+from core.domain.speech import Draft, Receipt, SpeechKind
 from core.jobs.executor import JobContext
 from core.ports import Clock
 from core.prompt.stock import StockKey
@@ -86,17 +86,7 @@ class Dispatcher:
         return CommandAnswer(self.voice.say(call.room.language, key, call.room.id, **values), refused=True)
 
     async def _queue(self, tx: Tx, turn: TurnRow, call: CommandCall, answer: CommandAnswer, *, private: bool) -> None:
-        asked = Asked(
-            community_id=turn.community_id,
-            room_id=turn.room_id,
-            person_id=turn.person_id,
-            front_end=turn.front_end,
-            reply_to=turn.reply_to,
-            language=call.room.language,
-            trace=turn.trace,
-            at=turn.asked_at,
-            inbox_id=next(iter(turn.inbox_ids), None),
-        )
+        asked = asked_of(turn, call.room)
         draft = Draft(
             kind=SpeechKind.COMMAND,
             room_id=turn.room_id,
@@ -107,8 +97,8 @@ class Dispatcher:
             dedupe=f"reply:{turn.id}",
             private_to=turn.person_id if private else None,
         )
-        proof = Proof(trigger=f"message:{turn.reply_to}", rule=f"command:{call.path or 'refused'}", provider="code")
-        await queue_answer(tx, draft, asked, proof)
+        receipt = Receipt(trigger=f"message:{turn.reply_to}", rule=f"command:{call.path or 'refused'}", provider="code")
+        await queue_answer(tx, draft, asked, receipt)
 
 
 def _for_the_room(parsed: Parsed | Unknown | BadOption, answer: CommandAnswer, room: Room) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import assert_never
 
 from core.chat.notices import Notices
-from core.chat.work import SendWork, command_job, reply_job
+from core.chat.work import SendWork, turn_job
 from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Discard, Ok, Outcome, Retry, Snooze
 from core.domain.rooms import Room, RoomMode, RoomState
@@ -166,8 +166,8 @@ class Deliverer:
         if turn_id is not None:
             if reason is SilenceReason.GUARD_BLOCKED and await inbox.reopen_turn(tx, turn_id):
                 turn = await inbox.load_turn(tx, turn_id)
-                again = command_job if row.kind is SpeechKind.COMMAND else reply_job
-                job = again(
+                job = turn_job(
+                    "command" if row.kind is SpeechKind.COMMAND else "reply",
                     turn_id,
                     community_id=turn.community_id,
                     room_id=turn.room_id,

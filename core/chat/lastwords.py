@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.chat.answers import Asked
+from core.chat.answers import asked_of
 from core.chat.notices import Notices
 from core.chat.work import SendWork, TurnWork
 from core.domain.errors import BudgetRefused, OutsideRefused, TooLong, Unavailable
@@ -36,17 +36,7 @@ class LastWords:
             return
         room = await archive.load_room(tx, turn.room_id)
         community = await archive.load_community(tx, turn.community_id)
-        asked = Asked(
-            community_id=turn.community_id,
-            room_id=turn.room_id,
-            person_id=turn.person_id,
-            front_end=turn.front_end,
-            reply_to=turn.reply_to,
-            language=room.language,
-            trace=turn.trace,
-            at=turn.asked_at,
-            inbox_id=next(iter(turn.inbox_ids), None),
-        )
+        asked = asked_of(turn, room)
         if isinstance(why, BudgetRefused):
             await inbox.end_turn(tx, turn.id, SilenceReason.BUDGET_SPENT)
             await self.notices.spent(tx, asked, why, community.timezone, private=turn.private)

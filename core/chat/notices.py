@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from core.chat.answers import Asked, Proof, queue_answer, queue_send
+from core.chat.answers import Asked, queue_answer, queue_send
 from core.chat.voice import Voice
 from core.domain.budgets import Scope
 from core.domain.errors import BudgetRefused
 from core.domain.ids import OutboxId, PersonId
-from core.domain.speech import Draft, SpeechKind
+from core.domain.speech import Draft, Receipt, SpeechKind
 from core.prompt.stock import StockKey
 from core.store import outbox, rates
 from core.store.engine import Tx
@@ -39,7 +39,7 @@ class Notices:
             tx,
             _draft(asked, text, dedupe, asked.person_id if private else None),
             asked,
-            Proof(trigger=f"message:{asked.reply_to}", rule=f"notice:{key}", provider="code"),
+            Receipt(trigger=f"message:{asked.reply_to}", rule=f"notice:{key}", provider="code"),
         )
 
     async def wait(self, tx: Tx, asked: Asked, wait_s: float) -> None:
@@ -70,8 +70,8 @@ class Notices:
         """End a streamed answer whose rest will not come, in the message that shows it."""
         shown = "".join(part.text for part in await outbox.list_parts(tx, begun.id))
         await outbox.set_body(tx, begun.id, f"{shown}\n\n{text}", sorted(begun.audience))
-        proof = Proof(trigger=f"message:{asked.reply_to}", rule="addressed", provider="code", guards=("cut_short",))
-        await queue_send(tx, begun.id, asked, proof)
+        receipt = Receipt(trigger=f"message:{asked.reply_to}", rule="addressed", provider="code", guards=("cut_short",))
+        await queue_send(tx, begun.id, asked, receipt)
 
 
 def _draft(asked: Asked, text: str, dedupe: str, private_to: PersonId | None) -> Draft:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from core.chat.answers import Asked
 from core.chat.changes import apply_delete, apply_edit
 from core.chat.notices import Notices
-from core.chat.work import command_job, reply_job
+from core.chat.work import turn_job
 from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, parse_limits
 from core.domain.ids import InboxId, JobId, PersonId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
@@ -239,8 +239,8 @@ class Receiver:
             window=window,
             trace=arrival.trace,
         )
-        make = command_job if command and asked is None else reply_job
-        job = make(
+        job = turn_job(
+            "command" if command and asked is None else "reply",
             turn_id,
             community_id=room.community_id,
             room_id=room.id,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from core.chat.answers import Asked, Proof, queue_answer, queue_send
+from core.chat.answers import Asked, asked_of, queue_answer, queue_send
 from core.chat.asking import Answered, Asking, Call, Settle
 from core.chat.notices import Notices
 from core.chat.stage import Stage
@@ -19,7 +19,16 @@ from core.domain.messages import Address, Origin
 from core.domain.prompt import RequestContext, Role
 from core.domain.retrieval import unaddressed
 from core.domain.rooms import Community, Room
-from core.domain.speech import Draft, NoSpeech, OutboxState, ReceiptSource, SilenceReason, SpeechKind, should_reply
+from core.domain.speech import (
+    Draft,
+    NoSpeech,
+    OutboxState,
+    Receipt,
+    ReceiptSource,
+    SilenceReason,
+    SpeechKind,
+    should_reply,
+)
 from core.jobs.executor import Fault, JobContext
 from core.ports import Clock, FrontEnd
 from core.prompt.catalog import Catalog
@@ -159,7 +168,7 @@ class Replier:
         self.fault("C.written")
         return Prepared(
             turn=turn,
-            asked=_asked(turn, room),
+            asked=asked_of(turn, room),
             room=room,
             community=community,
             context=context,
@@ -185,7 +194,7 @@ class Replier:
         if begun is not None and begun.state is OutboxState.SENDING and turn.state != "answered":
             room = await archive.load_room(tx, turn.room_id)
             text = self.voice.say(room.language, StockKey.REPLY_CUT_SHORT, room.id)
-            await Notices(self.voice).cut_short(tx, _asked(turn, room), begun, text)
+            await Notices(self.voice).cut_short(tx, asked_of(turn, room), begun, text)
 
     async def _stay_silent(
         self, tx: Tx, turn: TurnRow, room: Room, community: Community, reason: SilenceReason
@@ -237,7 +246,7 @@ class Replier:
         async def work(tx: Tx) -> None:
             if not await inbox.end_turn(tx, turn.id, None, expected_version=turn.version):
                 raise StaleState("turn: changed while it was answered", turn=turn.id)
-            proof = self._proof(ctx, prepared, answered)
+            receipt = self._receipt(ctx, prepared, answered)
             draft = Draft(
                 kind=SpeechKind.REPLY,
                 room_id=prepared.room.id,
@@ -248,12 +257,12 @@ class Replier:
                 dedupe=f"reply:{turn.id}",
                 private_to=turn.person_id if turn.private else None,
             )
-            if await queue_answer(tx, draft, asked, proof) is None:
+            if await queue_answer(tx, draft, asked, receipt) is None:
                 # A stream has shown words already: the send job makes the final edit.
                 begun = await outbox.find(tx, draft.dedupe)
                 if begun is not None:
                     await outbox.set_body(tx, begun.id, draft.text, sorted(draft.audience))
-                    await queue_send(tx, begun.id, asked, proof)
+                    await queue_send(tx, begun.id, asked, receipt)
             if answered.settle is not None:
                 await budgets.settle_usage(tx, answered.settle.reservation_id, answered.settle.usage)
             self.fault("E.written")
@@ -265,11 +274,11 @@ class Replier:
                 await self.asking.settle_apart(answered.settle)
             raise
 
-    def _proof(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> Proof:
+    def _receipt(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> Receipt:
         role = self._role()
         persona = prepared.context.persona
         usage = answered.settle.usage if answered.settle is not None else None
-        return Proof(
+        return Receipt(
             trigger=f"message:{prepared.turn.reply_to}",
             rule="addressed",
             provider=answered.provider,
@@ -286,20 +295,6 @@ class Replier:
             sections=tuple(answered.sections()),
             sources=answered.sources,
         )
-
-
-def _asked(turn: TurnRow, room: Room) -> Asked:
-    return Asked(
-        community_id=turn.community_id,
-        room_id=turn.room_id,
-        person_id=turn.person_id,
-        front_end=turn.front_end,
-        reply_to=turn.reply_to,
-        language=room.language,
-        trace=turn.trace,
-        at=turn.asked_at,
-        inbox_id=next(iter(turn.inbox_ids), None),
-    )
 
 
 def _draw(turn: TurnRow, route: Route | None) -> Draw:

@@ -5,10 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from core.domain.ids import CommunityId, OutboxId, PersonId, RoomId, TurnId
-from core.domain.jobs import NewJob
-
-ADDRESSED_HEAD_START_S = 600.0
-"""Seconds by which an answer to a person goes before work that nobody waits for."""
+from core.domain.jobs import ADDRESSED_CHAT_HEAD_START_S, NewJob, chat_lane, send_lane
 
 
 class TurnWork(BaseModel):
@@ -27,7 +24,8 @@ class SendWork(BaseModel):
     outbox_id: int
 
 
-def reply_job(
+def turn_job(
+    kind: Literal["reply", "command"],
     turn_id: TurnId,
     *,
     community_id: CommunityId,
@@ -36,41 +34,19 @@ def reply_job(
     trace: str,
     wait_s: float = 0.0,
 ) -> NewJob:
-    """Return the job that answers a turn; turns of one room run in order."""
+    """Return the job that answers a turn.
+
+    Replies of one room run in order; so do one person's commands, which wait for no room.
+    """
     return NewJob(
-        kind="reply",
+        kind=kind,
         pool="chat",
-        lane=f"chat:{room_id}",
+        lane=chat_lane(room_id) if kind == "reply" else f"command:{person_id}",
         payload=TurnWork(turn_id=turn_id).model_dump(),
         community_id=community_id,
         room_id=room_id,
         person_id=person_id,
-        head_start_s=ADDRESSED_HEAD_START_S,
-        max_attempts=3,
-        due_in_s=wait_s,
-        trace=trace,
-    )
-
-
-def command_job(
-    turn_id: TurnId,
-    *,
-    community_id: CommunityId,
-    room_id: RoomId,
-    person_id: PersonId,
-    trace: str,
-    wait_s: float = 0.0,
-) -> NewJob:
-    """Return the job that runs a command; one person's commands run in order and wait for no room."""
-    return NewJob(
-        kind="command",
-        pool="chat",
-        lane=f"command:{person_id}",
-        payload=TurnWork(turn_id=turn_id).model_dump(),
-        community_id=community_id,
-        room_id=room_id,
-        person_id=person_id,
-        head_start_s=ADDRESSED_HEAD_START_S,
+        head_start_s=ADDRESSED_CHAT_HEAD_START_S,
         max_attempts=3,
         due_in_s=wait_s,
         trace=trace,
@@ -90,12 +66,12 @@ def send_job(
     return NewJob(
         kind="send",
         pool=f"send/{front_end}",
-        lane=f"send:{room_id}",
+        lane=send_lane(room_id),
         payload=SendWork(outbox_id=outbox_id).model_dump(),
         community_id=community_id,
         room_id=room_id,
         person_id=person_id,
-        head_start_s=ADDRESSED_HEAD_START_S,
+        head_start_s=ADDRESSED_CHAT_HEAD_START_S,
         max_attempts=5,
         trace=trace,
     )

@@ -1,10 +1,11 @@
 """What is said, whether it is said, and what proves it: gates, drafts, public text, receipts."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from core.domain.ids import CommunityId, InboxId, OutboxId, PersonId, RoomId, TurnId
+from core.domain.ids import CommunityId, InboxId, PersonId, RoomId, TurnId
 from core.domain.messages import Address, Origin
 from core.domain.rooms import Room, RoomMode, RoomState
 
@@ -122,26 +123,25 @@ class ReceiptSource:
     audience: frozenset[RoomId]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof and explanation of one delivered message; answers `/why`."""
+    """Proof and explanation of one answer; what `/why` shows. Money is in millionths of a dollar."""
 
-    outbox_id: OutboxId
     trigger: str
     rule: str
     provider: str
-    model: str
-    usd_micro: int
-    input_tokens: int
-    output_tokens: int
-    prompt_sha256: str
-    role: str
-    persona: str
-    attempts: int
-    guards: tuple[str, ...]
-    gates: dict[str, object]
-    sections: tuple[dict[str, object], ...]
-    sources: tuple[ReceiptSource, ...]
+    model: str = ""
+    usd_micro: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    prompt_sha256: str = ""
+    role: str = ""
+    persona: str = ""
+    attempts: int = 1
+    guards: tuple[str, ...] = ()
+    gates: Mapping[str, object] = field(default_factory=dict)
+    sections: tuple[Mapping[str, object], ...] = ()
+    sources: tuple[ReceiptSource, ...] = ()
 
 
 def should_reply(

@@ -247,12 +247,18 @@ on conflict (outbox_id) do nothing"""
 
 
 async def add_receipt(
-    tx: Tx, receipt: Receipt, *, room_id: RoomId, person_id: PersonId | None, job_id: JobId | None
+    tx: Tx,
+    outbox_id: OutboxId,
+    receipt: Receipt,
+    *,
+    room_id: RoomId,
+    person_id: PersonId | None,
+    job_id: JobId | None,
 ) -> None:
     """Draft the receipt in the transaction that queues the answer, and note its `send` job; delivery completes it."""
     await tx.execute(
         _RECEIPT,
-        receipt.outbox_id,
+        outbox_id,
         room_id,
         person_id,
         receipt.trigger,
@@ -266,8 +272,8 @@ async def add_receipt(
         receipt.role,
         receipt.persona,
         receipt.attempts,
-        receipt.gates,
-        list(receipt.sections),
+        dict(receipt.gates),
+        [dict(section) for section in receipt.sections],
         list(receipt.guards),
         job_id,
         [
