@@ -11,6 +11,7 @@ from core.chat.changes import apply_delete, apply_edit
 from core.chat.notices import Notices
 from core.chat.work import turn_job
 from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, parse_limits
+from core.domain.errors import Conflict
 from core.domain.ids import InboxId, JobId, PersonId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
 from core.domain.rooms import ArchiveSwitch, Community, Room, RoomKind
@@ -21,6 +22,7 @@ from core.store import archive, budgets, inbox, jobs, people, rates
 from core.store.archive import Place
 from core.store.engine import Database, Tx
 
+CONFLICT_TRIES = 5
 ANSWERED_UNTIL = timedelta(minutes=15)
 """How old a message may be that came by catch-up and is still answered."""
 _MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK})
@@ -83,6 +85,15 @@ class Receiver:
         """
         if f"{message.room.platform}:{message.person_ref}" in self.operators:
             message = replace(message, admin=True, operator=True)
+        for left in reversed(range(CONFLICT_TRIES)):
+            try:
+                return await self._store_once(message)
+            except Conflict:  # a delete and a delivery may lock in opposite order: one of them starts over
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _store_once(self, message: InboundMessage) -> Accepted:
         async with self.database.transaction() as tx:
             accepted = await self._receive(tx, message)
             self.fault("A.written")
