@@ -58,7 +58,8 @@ log = structlog.get_logger()
 
 P = TypeVar("P", bound=BaseModel)
 Say = Callable[[str], None]
-REPLY_TIMEOUT_S = 400.0
+REPLY_TIMEOUT_S = 60.0
+"""What a reply may take besides its calls to models, which have limits of their own."""
 
 
 class Role(StrEnum):
@@ -332,7 +333,7 @@ def _worker(parts: Parts, roles: frozenset[Role]) -> Worker | None:
         on_give_up=LastWords(parts.notices),
         dead_after_s=settings.dead_after_s,
         drain_s=settings.drain_s,
-        info={"host": socket.gethostname(), "pid": os.getpid(), "roles": sorted(roles)},
+        info={"host": socket.gethostname(), "pid": os.getpid(), "roles": sorted(roles), "pools": sorted(pools)},
         observe=parts.metrics.observe,
         fault=parts.fault,
     )

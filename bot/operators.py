@@ -16,7 +16,7 @@ from bot.storage import bring_to_head, reach
 from core.domain.errors import InputRejected
 from core.domain.ids import JobId
 from core.domain.jobs import Cancelled, JobState, Requeued
-from core.store import jobs
+from core.store import jobs, outbox
 from core.store.embedded_dump import dump_before_migration
 from core.store.engine import Database, current_revision, head_revision
 
@@ -93,6 +93,11 @@ async def _show(options: argparse.Namespace, database: Database) -> int:
 
 async def _retry(options: argparse.Namespace, database: Database) -> int:
     async with database.transaction() as tx:
+        job = await jobs.show(tx, JobId(options.id))
+        if job is not None and job.kind in ("reply", "command"):
+            raise InputRejected(f"job {options.id}: who asked was told that it failed, and may ask again")
+        if job is not None and job.kind == "send":
+            await outbox.reopen(tx, job.id)
         answer = await jobs.requeue(tx, JobId(options.id), "operator at the shell")
     _report(options, answer)
     if answer is not Requeued.REQUEUED:

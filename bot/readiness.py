@@ -26,7 +26,7 @@ def checks_of(database: Database, front_ends: Mapping[str, FrontEnd]) -> Checks:
 
     async def oldest_ready_s() -> float | None:
         async with database.transaction(durable=False) as tx:
-            return max((each.oldest_wait for each in await jobs.stats(tx)), default=None)
+            return await jobs.oldest_ready_s(tx)
 
     async def heard() -> Mapping[str, FrontEndState]:
         return {name: FrontEndState(True, "in this process") for name in front_ends}

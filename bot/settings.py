@@ -28,6 +28,7 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource
 
 from bot.model_list import Model, ModelEntry, build_model, read_models
 from core.domain.errors import Misconfigured
+from core.domain.jobs import MOST_SLOTS
 from core.providers.model_settings import ProviderKind
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -83,7 +84,7 @@ def _base_url(url: str) -> str:
 
 ProjectPath = Annotated[Path, AfterValidator(_in_project)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-Slots = Annotated[int, Field(ge=1, le=256)]
+Slots = Annotated[int, Field(ge=1, le=MOST_SLOTS)]
 
 
 class Settings(BaseModel):
@@ -193,11 +194,11 @@ class Settings(BaseModel):
     )
 
     # Workers
-    chat_slots: Slots = Field(16, alias="VOIDBOT_CHAT_SLOTS", description="answers made at once, 1 to 256")
+    chat_slots: Slots = Field(16, alias="VOIDBOT_CHAT_SLOTS", description="answers made at once, 1 to 32")
     send_slots: Slots = Field(
-        8, alias="VOIDBOT_SEND_SLOTS", description="messages sent at once for each front end, 1 to 256"
+        8, alias="VOIDBOT_SEND_SLOTS", description="messages sent at once for each front end, 1 to 32"
     )
-    upkeep_slots: Slots = Field(4, alias="VOIDBOT_UPKEEP_SLOTS", description="background jobs done at once, 1 to 256")
+    upkeep_slots: Slots = Field(4, alias="VOIDBOT_UPKEEP_SLOTS", description="background jobs done at once, 1 to 32")
     dead_after_s: float = Field(
         15,
         ge=5,

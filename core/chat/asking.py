@@ -47,7 +47,6 @@ log = structlog.get_logger()
 PURPOSE = "reply"
 REPAIRS = 2
 """How often a model is asked again after an output that cannot be used."""
-CALL_TIMEOUT_S = 300.0
 _DULL = frozenset({Guard.EMPTY, Guard.SENTINEL, Guard.REPEAT})
 _SOMETHING_ELSE = RepairNote("text", "an answer to the person in your own words, new and not empty")
 _SCHEMA: Mapping[str, object] = DraftOutput.model_json_schema()
@@ -192,7 +191,7 @@ class Asking:
         job, now = call.ctx.job, self.clock.now()
         reservation = await call.ctx.advance(
             lambda tx: budgets.reserve(
-                tx, call.draw, job_id=job.id, attempt=job.attempt, timeout_s=CALL_TIMEOUT_S, now=now
+                tx, call.draw, job_id=job.id, attempt=job.attempt, timeout_s=call.route.longest_s, now=now
             ),
             durable=False,
         )
@@ -244,11 +243,12 @@ class Asking:
         completion, prompt, settings = trial.completion, trial.prompt, trial.settings
         if completion is None or prompt is None or settings is None:
             raise AssertionError("a call that returns has a completion")
-        if trial.gate is not None:
-            found = trial.gate.finish()
-            operations = 0
+        gate, operations = trial.gate, 0
+        if gate is not None and gate.shown:
+            found = gate.finish()
         else:
-            parsed = parse_output(completion.text, settings.structured, call.context.turn.text)
+            reach_back = ReachBack.ALWAYS if gate is None else gate.reach_back
+            parsed = parse_output(completion.text, settings.structured, call.context.turn.text, reach_back)
             if isinstance(parsed, BadDraft):
                 return _Unusable(parsed.fault, False, parsed.note)
             found = guard(parsed.text, self._guards(call, trial.context or call.context))

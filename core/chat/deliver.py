@@ -32,6 +32,8 @@ TOO_OLD_AFTER = timedelta(hours=6)
 LATE_QUOTE_CHARS = 80
 OWN_REF = "bot:self"
 """Our account in the archive, in a form that no platform gives to a person."""
+_REBUILT = frozenset({SilenceReason.GUARD_BLOCKED, SilenceReason.SOURCE_VOIDED})
+"""An answer stopped for one of these is made once more, from what may still be used."""
 AGAIN_AFTER_S = 0.5
 """Between two tries of a part whose fate is not known, where a further try is safe."""
 
@@ -146,7 +148,7 @@ class Deliverer:
         room = place.room
         if room.state is not RoomState.ACTIVE:
             return SilenceReason.ROOM_GONE
-        if self.clock.now() - row.created_at > TOO_OLD_AFTER:
+        if self.clock.now() - (row.asked_at or row.created_at) > TOO_OLD_AFTER:
             return SilenceReason.TOO_OLD
         if row.kind in (SpeechKind.REPLY, SpeechKind.SPEECH) and row.private_to is None:
             if room.paused:
@@ -157,6 +159,8 @@ class Deliverer:
             tx, row.community_id, row.room_id, row.private_to, row.audience, epoch=place.mind_epoch
         ):
             return SilenceReason.GUARD_BLOCKED
+        if await outbox.has_gone_source(tx, row.id):
+            return SilenceReason.SOURCE_VOIDED
         return None
 
     async def _drop(self, tx: Tx, row: OutboxRow, reason: SilenceReason) -> Outcome:
@@ -164,7 +168,7 @@ class Deliverer:
         await outbox.set_state(tx, row.id, OutboxState.DROPPED, reason)
         turn_id = _turn_of(row)
         if turn_id is not None:
-            if reason is SilenceReason.GUARD_BLOCKED and await inbox.reopen_turn(tx, turn_id):
+            if reason in _REBUILT and await inbox.reopen_turn(tx, turn_id):
                 turn = await inbox.load_turn(tx, turn_id)
                 job = turn_job(
                     "command" if row.kind is SpeechKind.COMMAND else "reply",
@@ -174,7 +178,8 @@ class Deliverer:
                     person_id=turn.person_id,
                     trace=turn.trace,
                 )
-                await jobs.enqueue(tx, [job])
+                (job_id,) = await jobs.enqueue(tx, [job])
+                await inbox.set_job(tx, turn_id, job_id)
             else:
                 await inbox.silence_turn(tx, turn_id, reason)
         return Ok()

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from core.chat.markup import code_ranges
-from core.chat.stripping import strip_reasoning
+from core.chat.stripping import ReachBack, strip_reasoning
 from core.domain.prompt import Handle, RepairNote
 from core.domain.speech import SilenceReason
 
@@ -74,7 +74,9 @@ class _NotJson(ValueError):
     """The text is not one strict JSON value."""
 
 
-def parse_output(text: str, structured: bool, turn_text: str = "") -> Parsed | BadDraft:
+def parse_output(
+    text: str, structured: bool, turn_text: str = "", reach_back: ReachBack = ReachBack.ALWAYS
+) -> Parsed | BadDraft:
     """Return the draft in a model's raw output, its thinking removed.
 
     `structured`: the output is one JSON value, perhaps in one code fence, perhaps with thinking before it.
@@ -82,7 +84,7 @@ def parse_output(text: str, structured: bool, turn_text: str = "") -> Parsed | B
     its operations, because raw JSON of that form is never meant for people; a broken one is asked for again.
     """
     if not structured:
-        return _parse_plain(text, turn_text)
+        return _parse_plain(text, turn_text, reach_back)
     if len(text.encode("utf-8", "surrogatepass")) > MAX_OUTPUT_BYTES:
         return _bad(DraftFault.TOO_LARGE, "$", f"at most {MAX_OUTPUT_BYTES} bytes")
     dropped = False
@@ -98,8 +100,8 @@ def parse_output(text: str, structured: bool, turn_text: str = "") -> Parsed | B
     return _validate(value, turn_text, dropped)
 
 
-def _parse_plain(text: str, turn_text: str) -> Parsed | BadDraft:
-    stripped = strip_reasoning(text, turn_text)
+def _parse_plain(text: str, turn_text: str, reach_back: ReachBack) -> Parsed | BadDraft:
+    stripped = strip_reasoning(text, turn_text, reach_back)
     try:
         value = _read_json(stripped.text) if len(stripped.text) <= MAX_OUTPUT_BYTES else None
     except _NotJson:

@@ -88,6 +88,8 @@ _MENTION = re.compile(r"<[@#][!&]?[0-9]{1,20}>|(?<![\w.])@\w{1,64}")
 _FENCE_SHAPE = re.compile(r"<<(?:data|end) [a-z2-7]{12}\b")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:['’][^\W_]+)*")
 _GRAPHEME = regex.compile(r"\X")
+# An answer that begins so may be a draft in JSON, whose form only its end tells.
+_JSON_BEGINS = re.compile(r"(?:(?:`{3,16}|~{3,16})[^\n]*(?:\s+|\Z))?(?:\{|\Z)")
 _CUTS = (
     re.compile(r"\n[ \t]*\n"),
     re.compile(r"\n"),
@@ -184,10 +186,10 @@ class SentenceGate:
 
     def __init__(self, context: GuardContext, turn_text: str = "", reach_back: ReachBack = ReachBack.ONCE) -> None:
         self.shown = ""
+        self.reach_back = reach_back
         self.refused: Guard | None = None  # why nothing more is shown
         self._context = context
         self._turn_text = turn_text
-        self._reach_back = reach_back
         self._own = tuple(map(_same_words, context.own_messages))
         self._filter = ReasoningFilter(turn_text, reach_back)
         self._sentences = Sentences()
@@ -214,7 +216,7 @@ class SentenceGate:
 
     def finish(self) -> Guarded | Blocked:
         """Return what the whole text gives, exactly as if it had come at once."""
-        stripped = strip_reasoning("".join(self._pieces), self._turn_text, self._reach_back)
+        stripped = strip_reasoning("".join(self._pieces), self._turn_text, self.reach_back)
         return guard(stripped.text, self._context)
 
     def _release(self) -> list[str]:
@@ -238,6 +240,8 @@ class SentenceGate:
             return True
         if self.shown:
             return False
+        if _JSON_BEGINS.match(candidate):
+            return True
         return not any(map(str.isalnum, candidate)) or _is_empty(candidate) or _is_sentinel(candidate)
 
     def _certain(self) -> str:

@@ -170,9 +170,29 @@ class Receiver:
             return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
         if arrival.room.archived and not arrival.opted_out and self._is_talk(arrival.message):
             await _archive(tx, arrival)
+        joined = await self._join(tx, arrival, inbox_id)
+        if joined is not None:
+            return Accepted("reply", None, arrival.room.id, joined)
         if not addressed:
             return _silent(arrival, SilenceReason.NOT_ADDRESSED)
         return await self._answer(tx, arrival, inbox_id)
+
+    async def _join(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> TurnId | None:
+        """Make the message the rest of what its author has just begun to ask; addressed or not, it is one question."""
+        message, room = arrival.message, arrival.room
+        people_only = message.origin in (Origin.HUMAN, Origin.PROXIED)
+        if message.kind is not MessageKind.TEXT or not (message.quiet_window and message.live and people_only):
+            return None
+        window = quiet_window(message.text, self.text_limits[message.front_end])
+        turn_id = await inbox.join_turn(
+            tx, room.id, arrival.person_id, message.front_end, window, restart=bool(message.addressed_by)
+        )
+        if turn_id is None:
+            return None
+        await inbox.set_text(tx, inbox_id, message.text)
+        version = arrival.community.settings_version
+        await _decide(tx, arrival, inbox_id, None, version, {"joined": turn_id}, turn_id, None)
+        return turn_id
 
     def _is_talk(self, message: InboundMessage) -> bool:
         """Return whether the room's people saw this said: no echo of ours, and no command but a public `/ask`."""
@@ -228,16 +248,13 @@ class Receiver:
         return isinstance(open_talk, NoSpeech)
 
     async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId, *, private: bool) -> tuple[TurnId, JobId | None]:
-        """Join the person's open turn or open one, with the job that answers it."""
+        """Open a turn with the job that answers it."""
         message, room = arrival.message, arrival.room
         command = message.kind is MessageKind.COMMAND
         asked = self.question_of(message.text) if command else None
         window = timedelta()
         if message.quiet_window and not command:
             window = quiet_window(message.text, self.text_limits[message.front_end])
-            joined = await inbox.join_turn(tx, room.id, arrival.person_id, message.front_end, window)
-            if joined is not None:
-                return joined, None
         if asked is not None:
             await inbox.set_text(tx, inbox_id, asked[0])
         turn_id = await inbox.open_turn(

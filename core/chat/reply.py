@@ -1,18 +1,19 @@
 """The `reply` job: gates as of now, context, reservation (TX C); the model; draft and job end together (TX E)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from core.chat.answers import Asked, asked_of, queue_answer, queue_send
 from core.chat.asking import Answered, Asking, Call, Settle
+from core.chat.deliver import TOO_OLD_AFTER
 from core.chat.notices import Notices
 from core.chat.stage import Stage
 from core.chat.voice import Voice
 from core.chat.work import TurnWork
 from core.domain.audience import InRoom, Private, Venue
-from core.domain.budgets import Draw, Reservation, UsageRow
-from core.domain.errors import BotError, StaleState
+from core.domain.budgets import CallResult, Draw, Reservation, UsageRow
+from core.domain.errors import BotError, Refused, StaleState, Unavailable
 from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
@@ -47,6 +48,7 @@ from core.store.people import ReadableRooms
 PASSAGES = 8
 QUOTES = 3
 REPLY_TIMEOUT_S = 180.0
+LONGEST_PAUSE_S = 60.0
 VOICE_ROLE = "voice"
 
 
@@ -97,11 +99,20 @@ class Replier:
         if prepared.route is None:
             answered = self._quote(ctx, prepared)
         else:
-            answered = await self.asking.answer(self._call(ctx, prepared, prepared.route))
+            answered = await self._ask(ctx, prepared, prepared.route)
         self.fault("model.answered")
         await self._commit(ctx, prepared, answered)
         self.fault("E.committed")
         return Ok()
+
+    async def _ask(self, ctx: JobContext, prepared: Prepared, route: Route) -> Answered:
+        try:
+            return await self.asking.answer(self._call(ctx, prepared, route))
+        except Unavailable as exc:
+            # The room's next questions wait behind this one: a long pause is told, not waited for.
+            if exc.retry_after_s is not None and exc.retry_after_s > LONGEST_PAUSE_S:
+                raise Refused("model: asks for a long pause", seconds=round(exc.retry_after_s)) from exc
+            raise
 
     def _call(self, ctx: JobContext, prepared: Prepared, route: Route) -> Call:
         turn = prepared.turn
@@ -163,7 +174,12 @@ class Replier:
         route = self.router.route(self._role().tier)
         draw = _draw(turn, route)
         reservation = await budgets.reserve(
-            tx, draw, job_id=ctx.job.id, attempt=ctx.job.attempt, timeout_s=REPLY_TIMEOUT_S, now=now
+            tx,
+            draw,
+            job_id=ctx.job.id,
+            attempt=ctx.job.attempt,
+            timeout_s=REPLY_TIMEOUT_S if route is None else route.longest_s,
+            now=now,
         )
         self.fault("C.written")
         return Prepared(
@@ -182,6 +198,8 @@ class Replier:
     def _gate(self, turn: TurnRow, room: Room, community: Community) -> SilenceReason | None:
         if not turn.inbox_ids:
             return SilenceReason.TRIGGER_DELETED
+        if self.clock.now() - turn.asked_at > TOO_OLD_AFTER:
+            return SilenceReason.TOO_OLD
         local = self.clock.now().astimezone(ZoneInfo(community.timezone))
         # That it was addressed was decided at intake; a private answer passes like a command.
         addressed = frozenset({Address.COMMAND if turn.private else Address.MENTION})
@@ -270,8 +288,9 @@ class Replier:
         try:
             await ctx.finish(work)
         except BotError:
-            if answered.settle is not None:
-                await self.asking.settle_apart(answered.settle)
+            if answered.settle is not None:  # paid for, and nobody will hear it
+                usage = replace(answered.settle.usage, result=CallResult.DISCARDED)
+                await self.asking.settle_apart(replace(answered.settle, usage=usage))
             raise
 
     def _receipt(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> Receipt:

@@ -7,6 +7,7 @@
                  ClaimLost                     another owns the job        -> stop, record nothing
       Unavailable(retry_after_s) > TimedOut    down or throttling          -> retry after it, else back off
       BudgetRefused(purse, resets_at)          a purse is used up          -> discard with a line, or snooze
+        > BudgetHeld                           calls under way hold it     -> look again in 2 s, not counted
 
 Anything else is a bug: retried up to three times, then dead, with a traceback in the log.
 The table from class to outcome is `core/jobs/policy.py`. Messages never hold a secret or a person's text.
@@ -91,3 +92,7 @@ class BudgetRefused(BotError):
         self.limit = limit
         self.unit = unit
         self.resets_at = resets_at
+
+
+class BudgetHeld(BudgetRefused):
+    """Calls under way hold what is left; most of it returns when they end. Try again soon."""

@@ -159,7 +159,7 @@ class Dead:
     reason: str
 
 
-GaveUp = Discard | Dead | Exception
+GaveUp = Cancel | Discard | Dead | Exception
 """Why nothing more will be tried: the job's own word, or the error that ended it."""
 
 

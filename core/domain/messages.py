@@ -95,8 +95,3 @@ NEAR_LIMIT_SHARE = 0.95
 def quiet_window(text: str, limit_chars: int) -> timedelta:
     """Return how long to wait for a further fragment after `text`."""
     return LONG_FRAGMENT_WINDOW if len(text) >= limit_chars * NEAR_LIMIT_SHARE else FRAGMENT_WINDOW
-
-
-def joins_turn(opened_at: datetime, closes_at: datetime, count: int, now: datetime) -> bool:
-    """Return whether a message of the same person in the same room at `now` joins the open turn."""
-    return now < closes_at and now < opened_at + FRAGMENT_LIMIT and count < FRAGMENT_COUNT

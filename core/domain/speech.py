@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from core.domain.ids import CommunityId, InboxId, PersonId, RoomId, TurnId
+from core.domain.ids import PersonId, RoomId
 from core.domain.messages import Address, Origin
 from core.domain.rooms import Room, RoomMode, RoomState
 
@@ -75,22 +75,6 @@ class OutboxState(StrEnum):
     UNKNOWN = "unknown"
     FAILED = "failed"
     DROPPED = "dropped"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one person wants answered once: one or more messages, one job, one reply."""
-
-    id: TurnId
-    inbox_ids: tuple[InboxId, ...]
-    room_id: RoomId
-    person_id: PersonId
-    community_id: CommunityId
-    text: str
-    reply_to: str
-    trace: str
-    private: bool
-    opened_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,11 +280,14 @@ class Executor:
             case Retry(None, reason):
                 tries = claim.attempt - claim.snoozed
                 outcome = Retry(backoff(tries, random.random()), reason)  # noqa: S311  # jitter
-            case Ok() | Retry() | Snooze() | Cancel():
+            case Cancel():
+                await self.bury(claim, outcome, outcome)
+                return None
+            case Ok() | Retry() | Snooze():
                 pass
         return jobs.settlement_of(claim, outcome)
 
-    async def bury(self, claim: Claim, outcome: Discard | Dead, why: GaveUp) -> None:
+    async def bury(self, claim: Claim, outcome: Cancel | Discard | Dead, why: GaveUp) -> None:
         """Settle a job that ends without success, in one transaction with the words owed to its asker.
 
         Tried until it is committed or the claim is lost. A hook that keeps failing does not keep the lane:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from core.domain.errors import (
+    BudgetHeld,
     BudgetRefused,
     ClaimLost,
     Conflict,
@@ -43,6 +44,8 @@ def outcome_of(
             if after_s > LONGEST_RETRY_AFTER_S:
                 return Snooze(after_s + draw)
             return Retry(after_s + draw, describe(error))
+        case BudgetHeld():
+            return Snooze(1.0 + draw * 2.0)
         case BudgetRefused():
             if not waits_for_budget:
                 return Discard(describe(error))

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.domain.jobs import Ok, Outcome
 from core.jobs.executor import JobContext, Observe
-from core.store import budgets, inbox, jobs, outbox, rates
+from core.store import budgets, inbox, jobs, outbox, rates, shown
 
 log = structlog.get_logger()
 
@@ -31,11 +31,21 @@ class Upkeep:
         lost = await ctx.advance(budgets.expire, durable=False)
         blanked = await ctx.advance(inbox.blank_old, durable=False)
         emptied = await ctx.advance(outbox.blank_old, durable=False)
+        emptied += await ctx.advance(shown.blank_old, durable=False)
+        abandoned = await ctx.advance(inbox.end_abandoned, durable=False)
         await ctx.advance(rates.sweep, durable=False)
         pruned = await ctx.advance(budgets.prune, durable=False)
         removed = await ctx.advance(jobs.keep_house)
         wrong = await ctx.advance(budgets.invariants, durable=False)
         for line in wrong:
             log.error("budget.books_wrong", what=line)
-        log.info("upkeep.done", assumed=len(lost), blanked=blanked, emptied=emptied, pruned=pruned, **dict(removed))
+        log.info(
+            "upkeep.done",
+            assumed=len(lost),
+            blanked=blanked,
+            emptied=emptied,
+            abandoned=abandoned,
+            pruned=pruned,
+            **dict(removed),
+        )
         return Ok()

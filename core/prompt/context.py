@@ -1,7 +1,6 @@
 """The one place where the context of a prompt is made: each source read by one statement, audience applied."""
 
 import secrets
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -127,8 +126,3 @@ def _standing(message: ArchivedMessage) -> Standing:
     if not message.is_bot:
         return Standing.MEMBER
     return Standing.YOU if message.kind == OWN_KIND else Standing.BOT
-
-
-def rooms_of(items: Collection[Provenance]) -> frozenset[RoomId]:
-    """Return the union of the rooms that these things were made from."""
-    return frozenset(room for item in items for room in item.audience)

@@ -7,11 +7,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
+import structlog
+
 from core.domain.errors import BotError, Misconfigured, TooLong, Unavailable
 from core.domain.prompt import Completion, Delta, ModelRequest, Tier, Usage
 from core.ports import Clock, ModelProvider
 from core.providers.model_settings import LIMITS, Limits, ModelSettings
 from core.providers.models import ConnectedModel, Estimate, estimated
+
+log = structlog.get_logger()
 
 FAILURES = 5
 FAILURES_WITHIN_S = 60.0
@@ -196,6 +200,12 @@ class Route:
         return tuple(entry.settings for entry in self._entries)
 
     @property
+    def longest_s(self) -> float:
+        """How long the whole list can take, each model tried twice."""
+        limits = LIMITS[self.tier]
+        return sum(2 * limits.stretched(model.patience).total_s for model in self.models)
+
+    @property
     def worst(self) -> WorstCase:
         """The sum over the list, for a call that was given up may still be billed."""
         return WorstCase(
@@ -252,9 +262,11 @@ class Route:
                     if shown:
                         raise
                     errors.append(exc)  # once more with a smaller prompt, then the next model
-                except Unavailable as exc:
+                except (Unavailable, Misconfigured) as exc:
                     if shown:
                         raise
+                    if isinstance(exc, Misconfigured):
+                        log.error("model.misconfigured", model=settings.name, what=exc.message)
                     errors.append(exc)
                     break
         raise _most_hopeful(errors)

@@ -20,7 +20,7 @@ from core.domain.budgets import (
     Want,
     first_refused,
 )
-from core.domain.errors import BudgetRefused
+from core.domain.errors import BudgetHeld, BudgetRefused
 from core.store.engine import Tx
 from core.store.purses import NO_LIMIT, Balance, balances
 from core.store.purses import ensure_defaults as ensure_defaults
@@ -202,8 +202,8 @@ class Settled:
 
 
 async def look(tx: Tx, draw: Draw, now: datetime) -> BudgetRefused | None:
-    """Return what `reserve` would be refused for now, holding nothing; None if it fits."""
-    return _refusal(await balances(tx, draw, now))
+    """Return the purse that is spent too far for this draw; what calls under way hold may still return."""
+    return _refusal(await balances(tx, draw, now), held=False)
 
 
 async def reserve(tx: Tx, draw: Draw, *, job_id: int, attempt: int, timeout_s: float, now: datetime) -> Reservation:
@@ -219,10 +219,11 @@ async def reserve(tx: Tx, draw: Draw, *, job_id: int, attempt: int, timeout_s: f
 
     Raises:
         BudgetRefused: The narrowest purse that is used up; nothing is held.
+        BudgetHeld: None is used up, but calls under way hold too much; nothing is held.
     """
     found = await balances(tx, draw, now)
     if refusal := _refusal(found):
-        raise refusal
+        raise _refusal(found, held=False) or _waits(refusal)
     wants = tuple(balance.want for balance in found)
     reservation = Reservation(secrets.randbits(62), job_id, attempt, wants)
     refused = await tx.fetch(
@@ -242,7 +243,7 @@ async def reserve(tx: Tx, draw: Draw, *, job_id: int, attempt: int, timeout_s: f
     held = [want for n, want in enumerate(wants) if want.amount and n not in missed]
     await tx.execute(UNDO, *_windows(held), [want.amount for want in held])
     after = await balances(tx, draw, now)
-    raise _refusal(after) or _refused_by(after[min(missed)])
+    raise _refusal(after, held=False) or _waits(_refusal(after) or _refused_by(after[min(missed)]))
 
 
 async def settle_usage(tx: Tx, reservation_id: int, usage: UsageRow) -> Settled:
@@ -312,9 +313,14 @@ def _windows(wants: Sequence[Want]) -> tuple[list[int], list[str], list[datetime
     )
 
 
-def _refusal(found: Sequence[Balance]) -> BudgetRefused | None:
-    index = first_refused([balance.want for balance in found], [balance.held + balance.spent for balance in found])
+def _refusal(found: Sequence[Balance], *, held: bool = True) -> BudgetRefused | None:
+    taken = [balance.spent + (balance.held if held else 0) for balance in found]
+    index = first_refused([balance.want for balance in found], taken)
     return None if index is None else _refused_by(found[index])
+
+
+def _waits(refused: BudgetRefused) -> BudgetHeld:
+    return BudgetHeld(refused.scope, refused.used, refused.limit, refused.unit, refused.resets_at)
 
 
 def _refused_by(balance: Balance) -> BudgetRefused:

@@ -56,14 +56,24 @@ update voidbot.turns set count = count + 1,
 where id = (select id from voidbot.turns
             where room_id = $1 and person_id = $2 and front_end = $3 and count < $6 and not private
               and (state = 'open' and voidbot.now() < closes_at and voidbot.now() < opened_at + $5
-                   or state = 'running' and not restarted and not shown)
+                   or $7 and state = 'running' and not restarted and not shown and voidbot.now() < opened_at + $8)
             order by id desc limit 1 for update)
 returning id"""
 
 
-async def join_turn(tx: Tx, room_id: RoomId, person_id: PersonId, front_end: str, window: timedelta) -> TurnId | None:
-    """Add a fragment to the person's open turn, or to one that runs and has shown nothing, which restarts it once."""
-    found = await tx.fetchval(_JOIN, room_id, person_id, front_end, window, FRAGMENT_LIMIT, FRAGMENT_COUNT)
+_RESTARTS_WITHIN = timedelta(minutes=10)
+
+
+async def join_turn(
+    tx: Tx, room_id: RoomId, person_id: PersonId, front_end: str, window: timedelta, *, restart: bool
+) -> TurnId | None:
+    """Add a fragment to the person's open turn.
+
+    `restart`: or to one that runs and has shown nothing, which starts it over once.
+    """
+    found = await tx.fetchval(
+        _JOIN, room_id, person_id, front_end, window, FRAGMENT_LIMIT, FRAGMENT_COUNT, restart, _RESTARTS_WITHIN
+    )
     return None if found is None else TurnId(found)
 
 
@@ -183,6 +193,11 @@ def _turn_of(row: Row) -> TurnRow:
         name=row["name"],
         limits=parse_limits(row["limits"]),
     )
+
+
+async def set_job(tx: Tx, turn_id: TurnId, job_id: JobId | None) -> None:
+    """Note which job answers a turn that was opened again."""
+    await tx.execute("update voidbot.turns set job_id = $2 where id = $1", turn_id, job_id)
 
 
 async def start_turn(tx: Tx, turn_id: TurnId) -> None:
@@ -350,9 +365,29 @@ async def find_decision(tx: Tx, room_id: RoomId, person_id: PersonId, message_re
 
 
 async def blank_old(tx: Tx, limit: int = 5000) -> int:
-    """Empty texts whose day after the answer is over; ids stay for deduplication."""
-    return await tx.execute(
+    """Empty texts a day after their answer, or after they came if none was due; ids stay for deduplication."""
+    answered = await tx.execute(
         "update voidbot.inbox set text = '', blank_after = null where id in (select id from voidbot.inbox"
         " where blank_after < voidbot.now() order by blank_after limit $1)",
         limit,
     )
+    refused = await tx.execute(
+        "update voidbot.inbox set text = '' where id in (select id from voidbot.inbox"
+        " where turn_id is null and text <> '' and received_at < voidbot.now() - $2::interval limit $1)",
+        limit,
+        _BLANK,
+    )
+    return answered + refused
+
+
+async def end_abandoned(tx: Tx) -> int:
+    """Close turns whose job is gone without an answer, as after a cancelled job; return how many."""
+    rows = await tx.fetch(
+        "select id from voidbot.turns t where state in ('open', 'running') and opened_at < voidbot.now() - $1::interval"
+        " and not exists (select 1 from queue.job j where j.id = t.job_id)"
+        " and not exists (select 1 from queue.later l where l.id = t.job_id) limit 1000",
+        _RESTARTS_WITHIN,
+    )
+    for row in rows:
+        await end_turn(tx, TurnId(row["id"]), SilenceReason.SUPERSEDED)
+    return len(rows)

@@ -230,6 +230,18 @@ async def stats(tx: Tx) -> list[PoolStats]:
     return [PoolStats(**dict(row)) for row in await tx.fetch("select * from queue.stats()")]
 
 
+_OLDEST_READY = """
+select extract(epoch from voidbot.now() - min(head.due_at)) from queue.lane l
+cross join lateral (select j.due_at from queue.job j where j.lane = l.lane order by j.place limit 1) head
+where l.state = 1 and l.pool in (select jsonb_array_elements_text(info -> 'pools') from queue.worker)"""
+
+
+async def oldest_ready_s(tx: Tx) -> float | None:
+    """Return how long the oldest job that could run now has been due, in pools that a worker serves."""
+    age = await tx.fetchval(_OLDEST_READY)
+    return None if age is None else float(age)
+
+
 async def youngest_beat_s(tx: Tx) -> float | None:
     """Return the seconds since any worker last gave a sign of life; None if there is none."""
     age = await tx.fetchval("select extract(epoch from voidbot.now() - max(beat_at)) from queue.worker")

@@ -296,6 +296,35 @@ async def close(tx: Tx, outbox_id: OutboxId, state: OutboxState, reason: str | N
     await tx.execute(_CLOSE, outbox_id, state, reason)
 
 
+async def has_gone_source(tx: Tx, outbox_id: OutboxId) -> bool:
+    """Return whether a message that the answer rests on was deleted, or its author has opted out, since."""
+    return bool(
+        await tx.fetchval(
+            "select exists (select 1 from voidbot.receipt_sources s join voidbot.messages m on m.id = s.ref::bigint"
+            " join voidbot.people p on p.id = m.author_id where s.outbox_id = $1 and s.kind in ('message', 'passage')"
+            " and s.ref ~ '^[0-9]+$' and (m.deleted_at is not null or p.opted_out))",
+            outbox_id,
+        )
+    )
+
+
+async def reopen(tx: Tx, job_id: JobId) -> bool:
+    """Let an answer that was given up be sent after all, whatever became of its parts; only a person decides that."""
+    outbox_id = await tx.fetchval(
+        "update voidbot.outbox set state = 'ready', reason = null, closed_at = null"
+        " where job_id = $1 and state in ('failed', 'unknown') and body is not null returning id",
+        job_id,
+    )
+    if outbox_id is None:
+        return False
+    await tx.execute(
+        "update voidbot.outbox_parts set state = 'ready', error = null"
+        " where outbox_id = $1 and state in ('failed', 'unknown', 'sending')",
+        outbox_id,
+    )
+    return True
+
+
 async def mark_source_gone(tx: Tx, room_id: RoomId, message_ref: str) -> None:
     """Note in receipts that the message they answer was deleted."""
     await tx.execute(

@@ -134,6 +134,13 @@ class StoredShownMessages(ShownMessages):
         return {row["id"]: _reason(row) for row in rows}
 
 
+async def blank_old(tx: Tx) -> int:
+    """Empty what was shown more than a day ago; what a room keeps is in the archive."""
+    return await tx.execute(
+        "update voidbot.console_messages set text = '' where text <> '' and at < voidbot.now() - interval '24 hours'"
+    )
+
+
 async def _is_there(tx: Tx, message_id: int) -> bool:
     return bool(await tx.fetchval("select exists (select 1 from voidbot.console_messages where id = $1)", message_id))
 

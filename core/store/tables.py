@@ -134,6 +134,7 @@ _table(
     Column("tsv", TSVECTOR, Computed("to_tsvector('english', text)", persisted=True)),
     UniqueConstraint("room_id", "platform_ref"), Index(None, "room_id", "archived_seq", unique=True),
     Index(None, "room_id", "sent_at", "id"), Index(None, "author_id"),
+    Index("messages_own_idx", "room_id", "sent_at", "id", postgresql_where=text("kind = 'bot_reply'")),
     Index("messages_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     person=True,
 )  # fmt: skip
@@ -151,7 +152,8 @@ _table(
     _json("payload"), _at("sent_at"), _at("received_at"), _text("trace"), Column("turn_id", BigInteger),
     _flag("gone"), _at("blank_after", null=True), UniqueConstraint("front_end", "event_ref"), Index(None, "turn_id"),
     Index("inbox_message_key", "front_end", "room_id", "message_ref", unique=True, postgresql_where=text("kind in ('text', 'command')")),
-    Index(None, "blank_after"), person=True,
+    Index(None, "blank_after"), Index(None, "room_id", "person_id", "id"),
+    Index("inbox_refused_idx", "received_at", postgresql_where=text("turn_id is null and text <> ''")), person=True,
 )  # fmt: skip
 _table(
     "turns", _id(), _text("key", None), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("person_id", "people"),
@@ -173,7 +175,9 @@ _table(
     _text("kind", None), Column("body", Text), Column("audience", ARRAY(BigInteger), nullable=False), _text("dedupe", None),
     _text("state", "ready"), Column("reason", Text), _ref("private_to", "people", null=True), Column("job_id", BigInteger),
     _text("trace"), _at("asked_at", null=True), _at("created_at"), _at("closed_at", null=True), UniqueConstraint("dedupe"),
-    Index("outbox_open_idx", "state", "id", postgresql_where=text("state in ('ready', 'sending', 'unknown')")), person=True,
+    Index("outbox_open_idx", "state", "id", postgresql_where=text("state in ('ready', 'sending', 'unknown', 'failed')")),
+    Index("outbox_body_idx", "closed_at", postgresql_where=text("body is not null")), Index(None, "room_id", "reply_to"),
+    Index(None, "job_id"), person=True,
 )  # fmt: skip
 _table(
     "outbox_parts", Column("outbox_id", BigInteger, ForeignKey("voidbot.outbox.id", ondelete="CASCADE"), primary_key=True),
@@ -199,6 +203,7 @@ _table(
     "console_messages", _id(), Column("seq", BigInteger, Identity(), nullable=False), _ref("room_id", "rooms"), _text("nonce", None),
     _text("text"), Column("reply_to", Text), Column("private_to", Text), Column("outbox_id", BigInteger),
     Column("revision", Integer, nullable=False, server_default=text("0")), _at("at"), UniqueConstraint("nonce"), Index(None, "seq"),
+    Index("console_messages_text_idx", "at", postgresql_where=text("text <> ''")),
     person=True,
 )  # fmt: skip
 

@@ -309,7 +309,7 @@ def upgrade() -> None:
     schema='voidbot',
     info={'person': True}
     )
-    op.create_index('outbox_open_idx', 'outbox', ['state', 'id'], unique=False, schema='voidbot', postgresql_where=sa.text("state in ('ready', 'sending', 'unknown')"))
+    op.create_index('outbox_open_idx', 'outbox', ['state', 'id'], unique=False, schema='voidbot', postgresql_where=sa.text("state in ('ready', 'sending', 'unknown', 'failed')"))
     op.create_table('room_access',
     sa.Column('room_id', sa.BigInteger(), nullable=False),
     sa.Column('known', sa.Boolean(), server_default=sa.text('false'), nullable=False),
@@ -500,6 +500,13 @@ def upgrade() -> None:
     schema='voidbot',
     info={'person': True}
     )
+    op.create_index('messages_own_idx', 'messages', ['room_id', 'sent_at', 'id'], schema='voidbot', postgresql_where=sa.text("kind = 'bot_reply'"))
+    op.create_index('inbox_room_id_person_id_id_idx', 'inbox', ['room_id', 'person_id', 'id'], schema='voidbot')
+    op.create_index('inbox_refused_idx', 'inbox', ['received_at'], schema='voidbot', postgresql_where=sa.text("turn_id is null and text <> ''"))
+    op.create_index('outbox_body_idx', 'outbox', ['closed_at'], schema='voidbot', postgresql_where=sa.text("body is not null"))
+    op.create_index('outbox_room_id_reply_to_idx', 'outbox', ['room_id', 'reply_to'], schema='voidbot')
+    op.create_index('outbox_job_id_idx', 'outbox', ['job_id'], schema='voidbot')
+    op.create_index('console_messages_text_idx', 'console_messages', ['at'], schema='voidbot', postgresql_where=sa.text("text <> ''"))
 
 
 def downgrade() -> None:

@@ -160,7 +160,6 @@ async def test_a_prompt_that_cannot_be_built_makes_no_call(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (Fail(401), Misconfigured),
         (Fail(400), Refused),
         (replace(GOOD, finish="content_filter"), Refused),
         (replace(GOOD, tool="rm"), BadOutput),
@@ -172,6 +171,21 @@ async def test_what_another_try_cannot_mend_is_not_tried(ask: Ask, fault: Fail |
         with pytest.raises(error):
             await ask(found, Builder(), lambda _: None)
     assert good.calls == []
+
+
+@BOTH_WAYS
+async def test_a_refused_key_is_no_reason_to_be_silent_while_another_model_answers(ask: Ask) -> None:
+    attempts: list[Attempt] = []
+    async with ModelServer(Fail(401)) as bad, ModelServer(GOOD) as good, route(model(bad), model(good, "two")) as found:
+        await ask(found, Builder(), attempts.append)
+    assert [attempt.error for attempt in attempts] == ["Misconfigured", None]
+
+
+@BOTH_WAYS
+async def test_a_refused_key_alone_is_said_to_the_operator(ask: Ask) -> None:
+    async with ModelServer(Fail(401)) as bad, route(model(bad)) as found:
+        with pytest.raises(Misconfigured):
+            await ask(found, Builder(), lambda _: None)
 
 
 async def test_after_the_first_piece_no_other_model_is_tried() -> None:

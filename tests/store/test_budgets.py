@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from core.domain.budgets import NO_LIMITS, CallResult, Draw, LimitRole, PersonLimits, Scope, Unit, Window
-from core.domain.errors import BudgetRefused, InputRejected
+from core.domain.budgets import NO_LIMITS, CallResult, Draw, LimitRole, PersonLimits, Scope, Unit, UsageRow, Window
+from core.domain.errors import BudgetHeld, BudgetRefused, InputRejected
 from core.domain.windows import window_span
 from core.store import budgets
 from core.store.budgets import SettleOutcome
@@ -134,11 +134,15 @@ async def test_an_hour_and_a_day_are_counted_side_by_side(world: World, clock: M
     assert by_month.resets_at - by_hour.resets_at > timedelta(hours=1)
 
 
-async def test_looking_holds_nothing_and_agrees_with_reserving(world: World) -> None:
+async def test_what_calls_under_way_hold_is_waited_for_and_what_is_spent_is_refused(world: World) -> None:
     await world.limit(Scope.PERSON, "", Unit.ANSWERS, 1)
+    reservation = await world.reserve(world.draw())
     async with world.database.transaction() as tx:
         assert await budgets.look(tx, world.draw(), world.clock.now()) is None
-    await world.reserve(world.draw())
+    with pytest.raises(BudgetHeld):
+        await world.reserve(world.draw())
+    async with world.database.transaction() as tx:
+        await budgets.settle_usage(tx, reservation.id, UsageRow(job_id=1, attempt=1, purpose="reply"))
     async with world.database.transaction() as tx:
         seen = await budgets.look(tx, world.draw(), world.clock.now())
     assert seen is not None and (seen.scope, seen.used, seen.limit) == ("person", 1, 1)
