@@ -43,7 +43,8 @@ _EFFECT = "insert into voidbot_test.effects (job_id, lane, attempt) values ($1, 
 _OVERTAKEN = """
 select one.job_id, two.job_id as before from voidbot_test.history one
 join voidbot_test.history two on two.lane = one.lane and two.what = 'enqueue' and two.job_id <> one.job_id
-  and (pg_visible_in_snapshot(one.xid, two.seen::pg_snapshot) or (one.xid = two.xid and one.job_id < two.job_id))
+  and case when one.xid = two.xid then one.job_id < two.job_id  -- a snapshot does not list its own transaction
+    else pg_visible_in_snapshot(one.xid, two.seen::pg_snapshot) end
 join voidbot_test.effects first on first.job_id = one.job_id
 join voidbot_test.effects second on second.job_id = two.job_id
 where one.what = 'enqueue' and first.seq > second.seq

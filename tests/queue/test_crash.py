@@ -127,6 +127,7 @@ async def test_pitfall_03_a_lost_answer_ends_the_incarnation_and_nothing_else(
             return proxy.swallowed > 0 and await drained(database)
 
         await until(lost, within_s=60.0)
+    await away.close()
     await proxy.close()
     await check(database)
 
