@@ -142,9 +142,14 @@ def readable_rooms(venue: Venue, asker: PersonId | None, world: World) -> frozen
     return frozenset(
         room_id
         for room_id in world.rooms
-        if readable_by_all(venue, room_id, world).allowed
-        and (asker is None or readable_by_all(Private(asker), room_id, world).allowed)
+        if readable_by_all(venue, room_id, world).allowed and (asker is None or _may_use(asker, room_id, world))
     )
+
+
+def _may_use(asker: PersonId, room_id: RoomId, world: World) -> bool:
+    verdict = readable_by_all(Private(asker), room_id, world)
+    # A room whose readers are unknown is usable in itself alone, and there the asker stands.
+    return verdict.allowed or verdict.reason is AudienceReason.UNKNOWN
 
 
 def usable(sources: Iterable[RoomId], readable: frozenset[RoomId]) -> bool:

@@ -138,6 +138,15 @@ def test_what_the_asker_may_not_read_is_not_used_even_where_the_room_may() -> No
     assert readable_rooms(board, PersonId(BEN), world) == {RoomId(PUBLIC), RoomId(TWO)}  # what Ben too may read
 
 
+def test_a_room_whose_readers_are_unknown_speaks_of_itself_to_who_asks_there() -> None:
+    truth = _truth()
+    world = told(truth, truth, audience)
+    assert readable_rooms(InRoom(RoomId(IMPORTED)), PersonId(ANA), world) == {RoomId(IMPORTED)}
+    assert RoomId(IMPORTED) not in readable_rooms(Private(PersonId(ANA)), PersonId(ANA), world)
+    old = told(_truth({HERE}), truth, audience)
+    assert readable_rooms(InRoom(RoomId(PUBLIC)), PersonId(BEN), old) == {RoomId(PUBLIC)}
+
+
 def test_whoever_leaves_loses_every_room_at_once() -> None:
     truth = _truth()
     truth.members[HERE].remove(ANA)
