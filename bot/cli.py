@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import math
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ EXIT_NOT_STARTED = 1
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. What is wrong is said in plain lines, without a traceback."""
+    _open_streams()
     options = _parser().parse_args(argv)
     try:
         settings = Environment.read().settings()
@@ -27,6 +30,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return 128 + signal.SIGINT
     return code
+
+
+def _open_streams() -> None:
+    """Put the null device where a standard stream is closed: the next file or socket would get its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or value < 0:
+        raise ValueError("seconds: must be 0 or more")
+    return value
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
@@ -69,7 +90,7 @@ def _add_chat_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--as", dest="speaker", metavar="NAME", help="who speaks; without it you, the operator")
     parser.add_argument("--room", default="lobby", metavar="NAME", help="where to begin (default: lobby)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, in and out")
-    parser.add_argument("--wait", type=float, default=30.0, metavar="S", help="seconds to wait for the last answers")
+    parser.add_argument("--wait", type=_seconds, default=30.0, metavar="S", help="seconds to wait for the last answers")
     parser.add_argument("--admin", action="store_true", help="people named by /as are administrators")
 
 

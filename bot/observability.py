@@ -26,7 +26,18 @@ if sys.platform != "win32":
 LOG_BYTES = 10 * 1024**2
 LOG_FILES = 5
 # They log each query, request or tick at INFO; what matters of it is an event of ours.
-_QUIET = ("aiohttp.access", "alembic", "apscheduler", "asyncio", "httpx", "httpcore", "openai", "anthropic")
+_QUIET = (
+    "aiohttp.access",
+    "alembic",
+    "apscheduler",
+    "asyncio",
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "openai",
+    "anthropic",
+)
 
 
 def configure_logs(

@@ -1,5 +1,6 @@
 """Lines of the terminal, translated into inbound messages; remembers what this process has sent."""
 
+import re
 import secrets
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +25,8 @@ from core.domain.messages import Address, InboundMessage, MessageKind, Origin
 
 PLATFORM = "console"
 TEXT_LIMIT_CHARS = 4000
+_SHOWN_ID = re.compile(r"[0-9]{1,19}")
+"""Ids of shown messages are numbers; those of people's messages are not."""
 REMEMBERED = 10_000
 """How many lines and messages are remembered, so that a long session does not grow for ever."""
 
@@ -127,6 +130,8 @@ class Intake:
                     revision=self._revisions.get(target, 0) + 1,
                     addressed_by=self._addressed_by(message.text, room.chat_ref, None, False),
                 )
+            case Event.DELETE if known is None and not message.admin:
+                return FaultCode.UNKNOWN_MESSAGE
             case Event.DELETE if own or message.admin:
                 gone = replace(message, kind=MessageKind.DELETE, room=room, message_id=target, text="")
                 return replace(gone, reply_to=None, addressed_by=quiet)
@@ -137,8 +142,8 @@ class Intake:
         found = {Address.COMMAND} if command else set(addressed_by_text(text, self._names))
         if room.startswith(DIRECT):
             found.add(Address.DM)
-        if reply_to is not None and reply_to.isdecimal() and not command:
-            found.add(Address.REPLY)  # Ids of shown messages are numbers; those of people's messages are not.
+        if reply_to is not None and _SHOWN_ID.fullmatch(reply_to) and not command:
+            found.add(Address.REPLY)
         return frozenset(found)
 
     def remember(self, asked: Asked, message: InboundMessage) -> None:

@@ -341,7 +341,7 @@ def check_limit(scope: Scope, scope_id: str, unit: Unit, window: Window, limit: 
         InputRejected: It is negative or absurd, or would take the deployment's dollars a day away.
     """
     if limit is not None and not 0 <= limit <= MAX_AMOUNT:
-        raise InputRejected("limit: must be 0 or more, or none", limit=limit)
+        raise InputRejected(f"limit: must be between 0 and {MAX_AMOUNT}, or none", limit=limit)
     if scope is Scope.DEPLOYMENT and scope_id:
         raise InputRejected("purse: the deployment is one and has no id", scope_id=scope_id)
     if (scope, unit, window) == (Scope.DEPLOYMENT, Unit.USD_MICRO, Window.DAY) and limit is None:

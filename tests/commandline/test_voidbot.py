@@ -108,6 +108,24 @@ async def test_after_a_kill_the_next_start_answers(home: Path) -> None:
     assert "spare key" in out
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+async def test_a_closed_stream_is_an_empty_one(home: Path, closed: str) -> None:
+    line = '{"text": "just talking", "id": 1}'
+    script = f'echo \'{line}\' | "$0" -m bot.cli chat --json {closed}; echo "code $?" >&1'
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", script, sys.executable, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment(home)
+    )
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    assert out.endswith(b"code 0\n") and b"Traceback" not in err, err
+    assert (b"not_addressed" in out) == (closed == "2>&-")
+
+
+@pytest.mark.parametrize("wait", ["nan", "inf", "-1", "soon"])
+async def test_a_wait_that_is_no_time_is_refused(home: Path, wait: str) -> None:
+    code, _, err = await run(home, "chat", f"--wait={wait}")
+    assert code == 2 and "--wait" in err and "Traceback" not in err
+
+
 async def test_jobs_are_listed_for_people_and_programs(home: Path) -> None:
     _, out, _ = await run(home, "jobs", "list", "--json", "--limit", "5")
     (job, *_rest) = json.loads(out)

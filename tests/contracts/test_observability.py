@@ -51,7 +51,12 @@ def test_lines_of_libraries_look_the_same(lines: Lines) -> None:
 
 def test_the_level_is_kept(lines: Lines) -> None:
     structlog.get_logger("jobs").debug("job.looked_at")
-    logging.getLogger("aiohttp.access").info("GET /")
+    assert lines() == []
+
+
+@pytest.mark.parametrize("name", ["aiohttp.access", "httpx2", "httpcore2.connection"])
+def test_requests_are_not_logged_one_by_one(lines: Lines, name: str) -> None:
+    logging.getLogger(name).info("GET /")
     assert lines() == []
 
 

@@ -95,6 +95,8 @@ def test_an_interactive_terminal_asks_for_the_quiet_window() -> None:
         ("@void hello", "workshop", None, {Address.MENTION}),
         ("hello", "workshop", "41", {Address.REPLY}),
         ("hello", "workshop", "k3-1", set()),
+        ("hello", "workshop", "\u0663", set()),
+        ("hello", "workshop", "9" * 20, set()),
         ("hello", "dm:ann", None, {Address.DM}),
         ("/usage", "workshop", "41", {Address.COMMAND}),
         ("/usage void", "dm:ann", None, {Address.COMMAND, Address.DM}),
@@ -170,6 +172,7 @@ def test_every_event_in_a_direct_room_says_that_it_is_one(intake: Intake, kind: 
         (event(Event.EDIT, "k9-9"), FaultCode.MISSING_TEXT),
         (event(Event.REACT, "41"), FaultCode.MISSING_TEXT),
         (event(Event.DELETE, None), FaultCode.MISSING_TARGET),
+        (event(Event.DELETE, "k9-9"), FaultCode.UNKNOWN_MESSAGE),
     ],
 )
 def test_an_event_without_what_it_needs_is_a_fault(intake: Intake, entry: Entry, code: FaultCode) -> None:

@@ -137,6 +137,17 @@ def test_what_is_refused_as_a_whole_shows_nothing(text: str) -> None:
     assert isinstance(gate.finish(), Blocked)
 
 
+@pytest.mark.parametrize("text", ['{"text": "Tea. Now. End"', '```json\n{"text": "Tea. Now. End', "~~~\n\n{\n  1. End"])
+def test_what_may_become_a_draft_in_json_shows_nothing(text: str) -> None:
+    _, shown = run(list(text))
+    assert shown == ""
+
+
+def test_code_that_cannot_become_a_draft_shows() -> None:
+    _, shown = run(["```json\n", "[1]\n", "```\n", "That is a list. End"])
+    assert shown.startswith("```json\n[1]")
+
+
 def test_a_former_message_with_a_further_sentence_shows() -> None:
     _, shown = run(["The tea is ready. ", "Come in. ", "Sit down. End"])
     assert shown == "The tea is ready. Come in. Sit down."

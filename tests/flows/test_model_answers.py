@@ -87,6 +87,31 @@ async def test_thinking_is_never_shown(fresh_dsn: str, clock: ManualClock, piece
     assert text == GOOD
 
 
+DRAFTS = [
+    [
+        json.dumps(
+            {"silence": None, "operations": [{"op": "remember", "text": "secret plan. It goes on."}], "text": GOOD}
+        )
+    ],
+    ["```json\n", '{"operations": [],\n', f'"text": "{GOOD}"}}\n', "```"],
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("pieces", DRAFTS)
+async def test_a_draft_in_json_nobody_asked_for_is_never_shown_as_one(
+    fresh_dsn: str, clock: ManualClock, pieces: list[str], stream: bool
+) -> None:
+    text, _ = await one_answer(fresh_dsn, clock, Say(pieces), stream=stream, thinks=False)
+    assert text == GOOD
+
+
+async def test_a_broken_draft_in_a_stream_is_asked_for_again(fresh_dsn: str, clock: ManualClock) -> None:
+    broken = Say(['{"text": "secret plan. ', "It goes on. "])
+    text, _ = await one_answer(fresh_dsn, clock, broken, Say([GOOD]), stream=True, thinks=False)
+    assert text == GOOD
+
+
 USELESS: dict[str, Answer] = {
     "nothing": Say([""]),
     "blanks": Say(["  \n\t"]),
