@@ -109,7 +109,7 @@ async def test_acts_are_audited_and_looking_is_not(fresh_dsn: str) -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ("room answers -1", "0 or more"),
+        ("room answers -1", "between 0"),
         ("room answers 1.5", "whole number"),
         ("room answers many", "a number"),
         ("room answers NaN", "a number"),

@@ -125,7 +125,7 @@ async def test_a_worker_that_lost_its_claim_writes_nothing(database: Database) -
     ("outcome", "state", "told"),
     [
         (Ok(), "done", False),
-        (Cancel("not wanted"), "cancelled", False),
+        (Cancel("not wanted"), "cancelled", True),
         (Discard("hopeless"), "discarded", True),
         (Retry(0.0, "again"), "dead", True),
         (BadOutput("model: no sense"), "discarded", True),
