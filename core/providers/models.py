@@ -29,6 +29,7 @@ ANTHROPIC_URL = "https://api.anthropic.com"
 # would cut at its own pair of tags. Nothing a model says contains these.
 NO_TAGS = ("\0no reasoning tag\0", "\0no reasoning tag end\0")
 
+BELIEVED_TOKENS = 100_000_000  # No call is so large; a count that is would spend every purse of the day.
 TOO_LONG = ("context size", "context length", "context window", "too many tokens")
 FILTERED = ("content filter", "content policy", "responsible ai")
 
@@ -279,7 +280,7 @@ class SdkModel:
 
     def _usage(self, request: ModelRequest, heard: _Heard, reported: Any) -> tuple[Usage, int]:
         """Return the usage and how many input tokens were written to the provider's cache."""
-        if not (reported.input_tokens or reported.output_tokens):
+        if not 0 < reported.input_tokens + reported.output_tokens <= BELIEVED_TOKENS:
             return estimated(request, heard.text, self._estimate), 0
         usage = Usage(reported.input_tokens, reported.output_tokens, reported.cache_read_tokens)
         return usage, reported.cache_write_tokens

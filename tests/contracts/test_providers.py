@@ -141,8 +141,11 @@ async def test_a_schema_is_sent_where_the_endpoint_enforces_it(kind: ProviderKin
 
 @BOTH_KINDS
 @BOTH_WAYS
-async def test_usage_is_estimated_where_none_is_reported(kind: ProviderKind, ask: Any) -> None:
-    async with ModelServer(replace(WORDS, usage=None)) as server, provider(kind, server) as model:
+@pytest.mark.parametrize("reported", [None, (9 * 10**18, 5), (12, 9 * 10**18)])
+async def test_usage_is_estimated_where_none_is_reported_that_can_be_true(
+    kind: ProviderKind, ask: Any, reported: tuple[int, int] | None
+) -> None:
+    async with ModelServer(replace(WORDS, usage=reported)) as server, provider(kind, server) as model:
         _, completion = await ask(model)
     assert completion.usage == Usage(6 + 3 + 2 + 1, 3, estimated=True)
 
