@@ -105,7 +105,8 @@ async def plant(line: Line) -> None:
 
 def canaries(text: str) -> list[str]:
     low = text.casefold()
-    return [word for word in (*SECRETS, *PLANTED) if word in low]
+    # As words of their own: four digits also occur inside a hash or a time now and then.
+    return [word for word in (*SECRETS, *PLANTED) if re.search(rf"(?<![0-9a-f]){re.escape(word)}(?![0-9a-f])", low)]
 
 
 async def test_no_planted_word_shows_up_outside(
