@@ -77,7 +77,8 @@ async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     if receipt is None:
         return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
     if receipt.private_to is not None and receipt.private_to != call.person_id:
-        return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NOT_YOURS, 0))
+        # As if there were none: an answer for one person is not even counted by others.
+        return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
     return CommandAnswer(receipts.render(receipt, readable, call.tz))
 
 

@@ -259,7 +259,10 @@ class Asking:
         if isinstance(cited, BadDraft):
             return _Unusable(cited.fault, False, cited.note)
         refused = (f"operations_refused:{operations}",) if operations else ()
-        return Guarded(self._with_sources(call, prompt, cited), (*found.fired, *refused))
+        text = self._with_sources(call, prompt, cited)
+        if Guard.TOO_LONG in found.fired:
+            text = f"{text}\n\n{self.voice.say(call.room.language, StockKey.REPLY_SHORTENED, call.room.id)}"
+        return Guarded(text, (*found.fired, *refused))
 
     def _with_sources(self, call: Call, prompt: Prompt, cited: Cited) -> str:
         if not cited.handles:
@@ -367,4 +370,4 @@ def _source_line(context: RequestContext, source: SourceId) -> str:
         if source in line.provenance.source_ids:
             when = line.sent_at.astimezone(context.tz)
             return f"{shown_name(line.speaker.name)}, {when:%Y-%m-%d %H:%M}"
-    return f"{source.kind} {source.key}"
+    return "what I was told about a person"

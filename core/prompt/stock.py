@@ -45,6 +45,7 @@ class StockKey(StrEnum):
     QUOTES_NONE = "quotes.none"
     REPLY_NOTHING_TO_ADD = "reply.nothing_to_add"
     REPLY_CUT_SHORT = "reply.cut_short"
+    REPLY_SHORTENED = "reply.shortened"
     REPLY_PART_MISSING = "reply.part_missing"
     REPLY_LATE = "reply.late"
     ROOM_PAUSED = "room.paused"

@@ -182,3 +182,15 @@ async def test_an_unknown_citation_is_repaired_and_a_known_one_becomes_a_source(
 ) -> None:
     text, _ = await one_answer(fresh_dsn, clock, Say(["Ten [m9]."]), Say(["Ten [m1]."]))
     assert text.startswith("Ten [1].") and "[1] Ana" in text
+
+
+async def test_an_answer_that_was_cut_says_so(fresh_dsn: str, clock: ManualClock) -> None:
+    paragraph = "The door opens at ten and closes at six on every day of the week. " * 10 + "\n\n"
+    async with ModelServer(Say([paragraph * 20])) as server:
+        settings = ModelSettings(name="double", base_url=server.url)
+        front_end = RecordingFrontEnd(limit=10_000)
+        async with running_line(fresh_dsn, front_end=front_end, models=[settings], clock=clock) as line:
+            await line.say("Ana", "@void tell me everything")
+            (text,) = await line.answers(1)
+            stock, key = load_catalog(PROJECT).stock, StockKey.REPLY_SHORTENED
+            assert any(text.endswith(stock.pick("en", key, n)) for n in range(stock.count("en", key)))
