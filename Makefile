@@ -14,7 +14,7 @@ help: ## list the targets
 
 $(VENV)/.run: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "VoidBot needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")'
-	@echo "installing into $(VENV) (once; about a minute)"
+	@echo "installing into $(VENV) (once; one to five minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --quiet --require-hashes --no-deps -r requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e .

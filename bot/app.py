@@ -36,6 +36,7 @@ from core.chat.reply import Replier
 from core.chat.sample import load_sample, read_sample
 from core.chat.voice import Voice
 from core.chat.work import SendWork, TurnWork
+from core.domain.errors import Misconfigured
 from core.domain.jobs import Outcome
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
@@ -163,9 +164,14 @@ async def open_app(
     """
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        handler = configure_logs(
-            level=settings.log_level, form=settings.log_format, file=log_file, secrets=settings.secrets()
-        )
+        try:
+            handler = configure_logs(
+                level=settings.log_level, form=settings.log_format, file=log_file, secrets=settings.secrets()
+            )
+        except OSError as exc:
+            raise Misconfigured(
+                f"home: {settings.home} cannot be written; set VOIDBOT_HOME to a folder of yours"
+            ) from exc
         stack.callback(handler.close)
         for note in settings.notes():
             say(note)

@@ -13,7 +13,7 @@ from uuid import UUID
 from bot.clock import SystemClock
 from bot.settings import Settings
 from bot.storage import bring_to_head, reach
-from core.domain.errors import InputRejected
+from core.domain.errors import InputRejected, Misconfigured
 from core.domain.ids import JobId
 from core.domain.jobs import Cancelled, JobState, Requeued
 from core.store import jobs, outbox
@@ -56,6 +56,8 @@ def _offer(parser: argparse.ArgumentParser, handler: Handler) -> None:
 
 async def _with_database(options: argparse.Namespace, settings: Settings, handler: Handler) -> int:
     async with reach(settings, _say) as (dsn, _):
+        if await current_revision(dsn) != head_revision():
+            raise Misconfigured("database: its schema is not this release's; run `voidbot db migrate`")
         database = await Database.open(dsn, size=2)
         try:
             return await handler(options, database)

@@ -62,7 +62,7 @@ async def run_app(settings: Settings, roles: frozenset[Role], chat: ChatOptions 
             if app.page is not None:
                 say(f"health page: {app.page.url}")
             if terminal:
-                say("Type a message that begins with `void`, or /help. /quit or Ctrl-D ends.")
+                say("Type a message that begins with `@void`, or /help. /quit or Ctrl-D ends.")
             await _until_stopped(app, chat is not None, stopping)
             return _exit_code(app)
 

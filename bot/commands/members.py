@@ -29,7 +29,7 @@ async def search(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     if (name := call.options.get("person")) is not None:
         authors = await people.list_named(tx, call.community_id, name.lstrip("@"))
     hits = await retrieval.search(
-        tx, call.options["query"], rooms, k=SEARCH_HITS, authors=authors, since=_since(call), floor=0.0
+        tx, call.options["query"], rooms, k=SEARCH_HITS, authors=authors, since=_since(call), floor=0.0, prompts=True
     )
     language, room = call.room.language, call.room.id
     if not hits:

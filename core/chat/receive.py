@@ -309,7 +309,7 @@ async def _archive(tx: Tx, arrival: Arrival) -> None:
             community_id=arrival.room.community_id,
             author_id=arrival.person_id,
             platform_ref=message.message_id,
-            kind=message.kind,
+            kind=archive.PROMPT_KIND if message.addressed_by else message.kind,
             text=message.text,
             sent_at=message.sent_at,
             reply_to_ref=message.reply_to,

@@ -39,6 +39,7 @@ async def search(
     authors: Sequence[PersonId] | None = None,
     since: datetime | None = None,
     floor: float = FOUND_FROM,
+    prompts: bool = False,
 ) -> tuple[Hit, ...]:
     """Return the best messages of the readable rooms, best first; empty rather than anything.
 
@@ -50,13 +51,22 @@ async def search(
         but_not: The room and platform id of the question itself.
         authors: Only what these people said; None for anyone.
         since: Only what was said since then.
+        prompts: Whether what was said to the bot is found too.
         floor: The least share of the question's weight that a hit must hold.
     """
     rooms = sorted(readable)
     if not rooms:
         return ()
     found = await search_messages(
-        tx, rooms, text, most_terms=TERMS, limit=CANDIDATES, but_not=but_not, authors=authors, since=since
+        tx,
+        rooms,
+        text,
+        most_terms=TERMS,
+        limit=CANDIDATES,
+        but_not=but_not,
+        authors=authors,
+        since=since,
+        prompts=prompts,
     )
     holders = Counter(term for message in found.messages for term in message.terms)
     weights = {term: rarity(found.total, holders[term]) for term in found.terms}

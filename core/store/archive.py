@@ -12,6 +12,8 @@ from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
 from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
 from core.store.engine import Row, Tx
 
+PROMPT_KIND = "bot_prompt"
+"""The kind of a message that was said to the bot."""
 OWN_KIND = "bot_reply"
 """The kind of a message that the bot itself said."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.ids import PersonId, RoomId
-from core.store.archive import COLUMNS, JOINS, USABLE, ArchivedMessage, clean, message_of
+from core.store.archive import COLUMNS, JOINS, PROMPT_KIND, USABLE, ArchivedMessage, clean, message_of
 from core.store.engine import Tx
 
 
@@ -30,7 +30,7 @@ with asked as materialized (
 found as materialized (
     {COLUMNS}, m.tsv from voidbot.messages m {JOINS}
     where {USABLE} and m.tsv @@ (select any_of from asked)
-      and m.kind = 'text' and not p.is_bot and ($5::text is null or m.platform_ref <> $5 or m.room_id <> $6)
+      and m.kind = any($9::text[]) and not p.is_bot and ($5::text is null or m.platform_ref <> $5 or m.room_id <> $6)
       and ($7::bigint[] is null or m.author_id = any($7)) and ($8::timestamptz is null or m.sent_at >= $8)
     order by m.sent_at desc, m.id desc limit $4)
 select f.*, array(select t from unnest(asked.terms) t where f.tsv @@ quote_literal(t)::tsquery) as terms,
@@ -51,13 +51,16 @@ async def search_messages(
     but_not: tuple[RoomId, str] | None = None,
     authors: Sequence[PersonId] | None = None,
     since: datetime | None = None,
+    prompts: bool = False,
 ) -> Found:
     """Return people's messages that hold any of the first `most_terms` words of `text`.
 
     The audience filter is part of the statement. `but_not` leaves one message out: the question itself.
+    `prompts`: what was said to the bot counts too; a question is no answer to the next one.
     """
     room, ref = but_not or (None, None)
-    rows = await tx.fetch(_SEARCH, readable, clean(text), most_terms, limit, ref, room, authors, since)
+    kinds = ["text", PROMPT_KIND] if prompts else ["text"]
+    rows = await tx.fetch(_SEARCH, readable, clean(text), most_terms, limit, ref, room, authors, since, kinds)
     if not rows:
         return Found()
     return Found(tuple(map(message_of, rows)), tuple(rows[0]["asked"]), int(rows[0]["total"]))

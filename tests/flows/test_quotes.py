@@ -128,3 +128,13 @@ async def test_a_model_that_refuses_gets_one_plain_line_with_a_code(fresh_dsn: s
         await line.say("Wren", "/why")
         assert "notice:error.provider_down" in (await line.answers(2))[-1]
         assert await ask(line, "and now?") == "I am back."
+
+
+async def test_an_earlier_question_is_no_answer_to_the_next_one(fresh_dsn: str) -> None:
+    async with running_line(fresh_dsn) as line:
+        await line.say("Root", "/void mode lurk archive:on")
+        await line.answers(1)
+        await line.say("Wren", "@void is MDF allowed in the laser cutter?")
+        await line.answers(2)
+        await line.say("Sam", "@void can I cut MDF?")
+        assert "laser" not in (await line.answers(3))[2]
