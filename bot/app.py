@@ -3,6 +3,7 @@
 The only module that knows both a concrete class and its user.
 """
 
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -164,15 +165,7 @@ async def open_app(
     """
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        try:
-            handler = configure_logs(
-                level=settings.log_level, form=settings.log_format, file=log_file, secrets=settings.secrets()
-            )
-        except OSError as exc:
-            raise Misconfigured(
-                f"home: {settings.home} cannot be written; set VOIDBOT_HOME to a folder of yours"
-            ) from exc
-        stack.callback(handler.close)
+        stack.callback(_open_logs(settings, log_file).close)
         for note in settings.notes():
             say(note)
         catalog = load_catalog(PROJECT)
@@ -205,6 +198,13 @@ async def open_app(
             scheduler=Scheduler(storage.database, clock) if Role.SCHEDULER in roles else None,
             page=page,
         )
+
+
+def _open_logs(settings: Settings, file: Path | None) -> logging.Handler:
+    try:
+        return configure_logs(level=settings.log_level, form=settings.log_format, file=file, secrets=settings.secrets())
+    except OSError as exc:
+        raise Misconfigured(f"home: {settings.home} cannot be written; set VOIDBOT_HOME to another") from exc
 
 
 def _no_transaction_open() -> None:

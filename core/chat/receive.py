@@ -302,6 +302,7 @@ async def _store(tx: Tx, arrival: Arrival, *, keep_text: bool) -> InboxId | None
 
 async def _archive(tx: Tx, arrival: Arrival) -> None:
     message = arrival.message
+    direct = Address.DM in message.addressed_by  # where everything is said to the bot, not all of it is a question
     await archive.add_message(
         tx,
         archive.NewMessage(
@@ -309,7 +310,7 @@ async def _archive(tx: Tx, arrival: Arrival) -> None:
             community_id=arrival.room.community_id,
             author_id=arrival.person_id,
             platform_ref=message.message_id,
-            kind=archive.PROMPT_KIND if message.addressed_by else message.kind,
+            kind=archive.PROMPT_KIND if message.addressed_by and not direct else message.kind,
             text=message.text,
             sent_at=message.sent_at,
             reply_to_ref=message.reply_to,

@@ -105,8 +105,12 @@ async def plant(line: Line) -> None:
 
 def canaries(text: str) -> list[str]:
     low = text.casefold()
-    # As words of their own: four digits also occur inside a hash or a time now and then.
-    return [word for word in (*SECRETS, *PLANTED) if re.search(rf"(?<![0-9a-f]){re.escape(word)}(?![0-9a-f])", low)]
+    return [word for word in (*SECRETS, *PLANTED) if re.search(_shape(word), low)]
+
+
+def _shape(word: str) -> str:
+    # Four digits also occur inside a hash or a time now and then: a number counts as a word of its own.
+    return rf"(?<![0-9a-f]){word}(?![0-9a-f])" if word.isdigit() else re.escape(word)
 
 
 async def test_no_planted_word_shows_up_outside(
