@@ -19,6 +19,7 @@ async def main(dsn: str) -> int:
     """Run one terminal; every message is answered as its text asks."""
     database = await Database.open(dsn, size=4)
     core = Core(database)
+    in_turn = asyncio.Lock()
     chat = ConsoleChat(
         StoredShownMessages(database),
         ManualClock(database),
@@ -29,7 +30,8 @@ async def main(dsn: str) -> int:
 
     async def answer(message: InboundMessage) -> None:
         private_to = "ann" if message.kind == "command" else None
-        message_id, part = await core.say(chat, "First.", to=message, private_to=private_to)
+        async with in_turn:  # Numbers follow the order of the questions, however slow the machine.
+            message_id, part = await core.say(chat, "First.", to=message, private_to=private_to)
         await asyncio.sleep(0.3)  # The screen looks in between, so that the answer is seen to grow.
         await chat.edit(message_id, replace(part, text=PublicText("First.\nSecond.\x1b[2J")))
         await core.end(message)
