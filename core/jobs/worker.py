@@ -242,10 +242,10 @@ class Worker:
         elif state == "waiting":
             log.info("job.retry", **about(claim), outcome=result.outcome, delay_s=result.delay_s, reason=result.error)
         else:
-            log.info(f"job.{state}", **about(claim))
+            log.debug(f"job.{state}", **about(claim))
 
     def _start(self, claim: Claim, group: asyncio.TaskGroup) -> None:
-        log.info("job.claimed", **about(claim))
+        log.debug("job.claimed", **about(claim))
         waited_s = (claim.granted_at - claim.due_at).total_seconds()
         self._observe("queue_wait_seconds", waited_s, {"pool": claim.pool, "kind": claim.kind})
         context = JobContext(claim, self._database, self._fault)

@@ -35,6 +35,8 @@ _GRAPHEME = regex.compile(r"\X")
 
 def clean_text(text: str) -> str:
     """Return `text` as a model may see it; the archive keeps the original."""
+    if text.isascii() and text.isprintable():
+        return text  # one plain line, as most are: there is nothing to take out
     text = _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _TAGS.sub("", _CONTROL.sub("", text))
     return str(_BLANK_LINES.sub("\n\n\n\n", _MARKS.sub(r"\1", text))).strip("\n")
@@ -42,11 +44,17 @@ def clean_text(text: str) -> str:
 
 def clean_name(name: str) -> str:
     """Return `name` on one line, without invisible characters, cut, its quotes escaped; may be empty."""
+    if name.isascii() and name.isprintable():  # as most are: a character is a grapheme, and blanks are all its white
+        return _quotable(" ".join(name.split())[:NAME_GRAPHEMES].strip())
     name = unicodedata.normalize("NFKC", _SURROGATE.sub("", name))
     name = _WHITE.sub(" ", _INVISIBLE.sub("", _WHITE.sub(" ", name))).strip()
     # What was removed may have kept letters apart that compose: normalise what is left once more.
     name = _MARKS.sub(r"\1", unicodedata.normalize("NFKC", name))
     name = "".join(_GRAPHEME.findall(name)[:NAME_GRAPHEMES])[:NAME_CHARS].strip()
+    return _quotable(name)
+
+
+def _quotable(name: str) -> str:
     return name.replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -65,10 +73,11 @@ class Handles:
     def of(self, kind: SourceKind, key: object) -> Handle:
         """Return the handle of the source, a new one if it has none yet."""
         source = SourceId(kind, str(key))
-        if source not in self._named:
+        named = self._named.get(source)
+        if named is None:
             self._counts[kind] = self._counts.get(kind, 0) + 1
-            self._named[source] = Handle(f"{_LETTERS[kind]}{self._counts[kind]}")
-        return self._named[source]
+            named = self._named[source] = Handle(f"{_LETTERS[kind]}{self._counts[kind]}")
+        return named
 
     def resolve(self, used: frozenset[Handle]) -> dict[Handle, SourceId]:
         """Return the sources behind the handles in `used`."""

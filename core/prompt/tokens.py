@@ -80,7 +80,7 @@ def estimate(text: str, rates: Rates = FAMILIES["default"]) -> int:
         len(words)
         + sum((length - 3) // 4 for length in words if length > 6)
         + sum((length + 2) // 3 for length in numbers)
-        + sum((length + 3) // 4 for length in map(len, _BLANKS.findall(text)))
+        + _blank_runs(text)
         + lines
         + rates.punctuation * signs
     )
@@ -91,6 +91,12 @@ def estimate(text: str, rates: Rates = FAMILIES["default"]) -> int:
     total += rates.accented * len(_ACCENTED.findall(text)) + rates.alphabetic * alphabetic
     total += rates.indic * indic + rates.cjk * cjk + rates.emoji * emoji
     return ceil(total + rates.other * (len(text) - plain - alphabetic - indic - cjk - emoji))
+
+
+def _blank_runs(text: str) -> int:
+    if "  " not in text and "\t" not in text:
+        return 0
+    return sum((length + 3) // 4 for length in map(len, _BLANKS.findall(text)))
 
 
 def utf8_length(text: str) -> int:

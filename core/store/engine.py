@@ -142,7 +142,7 @@ class Database:
         """Return a connection of its own, outside the pools (queue, LISTEN); the caller closes it."""
         with database_errors():
             connection = await asyncpg.connect(
-                self.dsn, timeout=5, command_timeout=10, server_settings={"lock_timeout": "2s"}
+                self.dsn, timeout=5, command_timeout=10, server_settings={"lock_timeout": "2s", "plan_cache_mode": "force_generic_plan"}
             )
             await _teach_json(connection)
             return connection
@@ -165,6 +165,7 @@ async def _pool(dsn: str, size: int, *, statement_s: int) -> Pool:
             "statement_timeout": f"{statement_s}s",
             "lock_timeout": "2s",
             "idle_in_transaction_session_timeout": "15s",
+            "plan_cache_mode": "force_generic_plan",
         },
     )
 
