@@ -22,6 +22,8 @@ Pooled: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 _live: ContextVar[bool] = ContextVar("a transaction is open", default=False)
+_PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan"}
+"""Every statement is a lookup by index: a plan for these very values is never better, and costs more than the lookup."""
 _MIGRATIONS = Path(__file__).parents[2] / "migrations"
 _LOCAL_HOSTS = {"", "localhost", "127.0.0.1", "::1"}
 
@@ -142,7 +144,7 @@ class Database:
         """Return a connection of its own, outside the pools (queue, LISTEN); the caller closes it."""
         with database_errors():
             connection = await asyncpg.connect(
-                self.dsn, timeout=5, command_timeout=10, server_settings={"lock_timeout": "2s", "plan_cache_mode": "force_generic_plan"}
+                self.dsn, timeout=5, command_timeout=10, server_settings={"lock_timeout": "2s"} | _PLANNED_ONCE
             )
             await _teach_json(connection)
             return connection
@@ -165,8 +167,8 @@ async def _pool(dsn: str, size: int, *, statement_s: int) -> Pool:
             "statement_timeout": f"{statement_s}s",
             "lock_timeout": "2s",
             "idle_in_transaction_session_timeout": "15s",
-            "plan_cache_mode": "force_generic_plan",
-        },
+        }
+        | _PLANNED_ONCE,
     )
 
 
