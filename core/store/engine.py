@@ -23,7 +23,7 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 _live: ContextVar[bool] = ContextVar("a transaction is open", default=False)
 _PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan"}
-"""Every statement is a lookup by index: a plan for these very values is never better, and costs more than the lookup."""
+"""Every statement is a lookup by index: a plan for these very values is never better, and costs more to make."""
 _MIGRATIONS = Path(__file__).parents[2] / "migrations"
 _LOCAL_HOSTS = {"", "localhost", "127.0.0.1", "::1"}
 
