@@ -25,6 +25,7 @@ from benchmarks.town import sentence
 from bot.app import App, Role, open_app
 from bot.model_list import Model
 from bot.settings import PROJECT, Settings
+from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
 from core.ports import Accept, Ambiguous, Delivered, FrontEnd, OutgoingPart, SendResult
@@ -90,6 +91,13 @@ class Stopwatch(FrontEnd):
     async def edit(self, external_id: str, part: OutgoingPart) -> SendResult:
         """Take the edit."""
         return Delivered(external_id)
+
+    async def show_typing(self, room: RoomKey) -> None:
+        """Show nothing."""
+
+    def silent_s(self) -> float | None:
+        """Return nothing: there is no connection."""
+        return None
 
     async def run(self, accept: Accept) -> None:
         """Take nothing in: the benchmark calls `accept` itself."""

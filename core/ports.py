@@ -1,12 +1,15 @@
 """What varies, as protocols: front ends, models, the clock, and what front ends are given."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Literal, Protocol
 
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
+from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.prompt import Completion, Delta, ModelRequest
 from core.domain.speech import PublicText, SilenceReason
 
@@ -85,7 +88,11 @@ SendResult = Delivered | RetryAfter | Unsent | SendRefused | Ambiguous
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingPart:
-    """One platform message of an answer. `nonce` is the same on every try."""
+    """One platform message of an answer. `nonce` is the same on every try.
+
+    `answer_token` came with the interaction that is answered. `late`: the asker has waited so long that they
+    may be called by the reply.
+    """
 
     room: RoomKey
     text: PublicText
@@ -95,6 +102,8 @@ class OutgoingPart:
     plain: bool
     outbox_id: int
     n: int
+    answer_token: str = field(default="", repr=False)
+    late: bool = False
 
 
 class FrontEnd(Protocol):
@@ -140,6 +149,14 @@ class FrontEnd(Protocol):
         """Replace the text of a message sent before."""
         ...
 
+    async def show_typing(self, room: RoomKey) -> None:
+        """Show for a few seconds that an answer is being made; does nothing where that is not possible."""
+        ...
+
+    def silent_s(self) -> float | None:
+        """Return the seconds since the platform was last heard; None where there is no connection to watch."""
+        ...
+
     async def run(self, accept: "Accept") -> None:
         """Take events in until cancelled; each goes to `accept` before anything else is done with it."""
         ...
@@ -161,6 +178,88 @@ class Accepted:
 
 Accept = Callable[[InboundMessage], Awaitable[Accepted]]
 """Stores one message, decides and queues its work in one transaction."""
+
+
+class PlatformMemory(Protocol):
+    """What front ends must not forget over a restart, and what they know of rooms and readers.
+
+    Raises:
+        Unavailable: The store is down; nothing was stored.
+    """
+
+    async def learn(self, report: CommunityReport) -> None:
+        """Bring communities, rooms, roles, members and access to what the platform says now."""
+        ...
+
+    async def forget_room(self, room: RoomKey) -> None:
+        """The room is gone there: it stays here, closed, and what was to be said in it is withdrawn."""
+        ...
+
+    async def forget_community(self, platform: str, ref: str) -> None:
+        """The bot was removed: every room of the community is closed until it is back."""
+        ...
+
+    async def leave(self, platform: str, community_ref: str, account_ref: str) -> None:
+        """The member has left and loses every room of the community at once."""
+        ...
+
+    async def move(self, old: RoomKey, new: RoomKey) -> None:
+        """The room has a new id: everything goes with it in one transaction, the old id stays an alias."""
+        ...
+
+    async def last_heard(self, platform: str) -> Sequence[LastHeard]:
+        """Return the open rooms of the platform with the newest stored message of each."""
+        ...
+
+    async def recall(self, name: str) -> str | None:
+        """Return a small value kept under this name."""
+        ...
+
+    async def remember(self, name: str, value: str) -> None:
+        """Keep a small value under this name: a fingerprint, a count."""
+        ...
+
+    async def count_start(self, account: str) -> int:
+        """Count one more start of this account's connection; return how many there were in 24 hours."""
+        ...
+
+    def lead(self, key: str, waiting: Callable[[], None]) -> AbstractAsyncContextManager[None]:
+        """Hold the one right to something among all processes; `waiting` is called once if another has it.
+
+        Leaving the block, and any death of the process, gives it up. A lost connection raises `Unavailable` inside.
+        """
+        ...
+
+
+class OptionKind(StrEnum):
+    """What an option of a command holds."""
+
+    WORD = "word"
+    TEXT = "text"
+    NUMBER = "number"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOption:
+    """One option as a front end renders it; `choices` empty means any value."""
+
+    name: str
+    kind: OptionKind
+    summary: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandForm:
+    """One command as a front end renders it. `path` may be two words; `restricted`: hidden from plain members."""
+
+    path: str
+    summary: str
+    options: tuple[CommandOption, ...] = ()
+    restricted: bool = False
+    private: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

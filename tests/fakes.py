@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from core.domain.ids import RoomKey
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
 from core.ports import (
     Accept,
@@ -75,6 +76,7 @@ class RecordingFrontEnd(FrontEnd):
         self.results: deque[SendResult] = deque()
         self.edit_results: deque[SendResult] = deque()
         self.lost = 0
+        self.typing: list[RoomKey] = []
         self.calls: list[tuple[str, OutgoingPart]] = []
         self.before_send: Callable[[], None] = lambda: None
 
@@ -122,6 +124,12 @@ class RecordingFrontEnd(FrontEnd):
         before = self.shown[external_id]
         self.shown[external_id] = replace(before, part=part, edits=before.edits + 1)
         return Delivered(external_id)
+
+    async def show_typing(self, room: RoomKey) -> None:
+        self.typing.append(room)
+
+    def silent_s(self) -> float | None:
+        return None
 
     async def run(self, accept: Accept) -> None:
         """Take in nothing: tests call `accept` themselves."""

@@ -23,6 +23,7 @@ from bot.adapters.console_lines import (
 from bot.adapters.console_screen import Asked, Place, Screen
 from bot.adapters.text import split
 from core.domain.errors import BotError, Conflict, InputRejected, OutsideRefused, Unavailable
+from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
 from core.domain.speech import SilenceReason
 from core.ports import (
@@ -163,6 +164,13 @@ class ConsoleChat(FrontEnd):
             return SendRefused(refused)
         self._wake.set()
         return Delivered(str(message_id))
+
+    async def show_typing(self, room: RoomKey) -> None:
+        """Show nothing: the words come soon enough."""
+
+    def silent_s(self) -> float | None:
+        """Return nothing: there is no connection to watch."""
+        return None
 
     async def run(self, accept: Accept) -> None:
         """Take lines in until the input ends, then wait for the outstanding answers."""

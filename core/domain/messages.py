@@ -1,10 +1,11 @@
 """Messages as they come in. An `InboundMessage` is the only thing an adapter hands over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from core.domain.ids import RoomKey
+from core.domain.platforms import Surroundings
 
 
 class MessageKind(StrEnum):
@@ -42,14 +43,25 @@ class Address(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file beside a message; `handle` is what the adapter needs to fetch it, never a raw address."""
+    """A file beside a message; `handle` is what the adapter needs to fetch it, never a raw address.
+
+    `kind`: image, video, audio, voice, sticker, file. `note` is added in brackets: why it was not read.
+    """
 
     kind: str
-    name: str
-    mime: str
-    size_bytes: int
-    duration_s: float | None
-    handle: str
+    name: str = ""
+    mime: str = ""
+    size_bytes: int = 0
+    duration_s: float | None = None
+    handle: str = ""
+    note: str = ""
+
+    def line(self) -> str:
+        """Return what the archive and a model see in its place, on one line."""
+        size = f"{self.size_bytes / 1_000_000:.1f} MB" if self.size_bytes >= 50_000 else ""
+        length = f"{self.duration_s:.0f} s" if self.duration_s is not None else ""
+        about = ", ".join(filter(None, (" ".join(self.name.split()), length, size, self.note)))
+        return f"[{self.kind}: {about}]" if about else f"[{self.kind}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +69,9 @@ class InboundMessage:
     """One event of a platform in our words (page `docs/architecture.md`, step 1).
 
     `message_id` is unique in its room, `event_id` in its front end. `addressed_by` empty: not spoken to us.
-    `revision` counts edits from 0. `live` is False when it came from catch-up or import.
+    `revision` counts edits from 0. `live` is False when it came from catch-up or import. `quotes` are forwarded
+    texts and polls, each already labelled; `text_hidden`: the platform withholds what was said.
+    `surroundings` describe the room where the platform does; `answer_token` goes back with the answer.
     """
 
     front_end: str
@@ -74,6 +88,10 @@ class InboundMessage:
     received_at: datetime
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    quotes: tuple[str, ...] = ()
+    text_hidden: bool = False
+    surroundings: Surroundings | None = None
+    answer_token: str = field(default="", repr=False)
     album_id: str | None = None
     addressed_by: frozenset[Address] = frozenset()
     revision: int = 0
@@ -82,6 +100,14 @@ class InboundMessage:
     admin: bool = False
     operator: bool = False
 
+    def told(self) -> str:
+        """Return everything that was said as one text: words, quoted blocks, a line for each attachment."""
+        hidden = HIDDEN_TEXT if self.text_hidden and not self.text else ""
+        lines = (self.text, hidden, *self.quotes, *(each.line() for each in self.attachments))
+        return "\n".join(filter(None, lines))
+
+
+HIDDEN_TEXT = "[text withheld by the platform]"
 
 FRAGMENT_WINDOW = timedelta(milliseconds=350)
 """How long a turn waits for the rest of an ordinary text."""

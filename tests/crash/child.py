@@ -94,6 +94,13 @@ class PlatformChat(FrontEnd):
                     return str(each["id"])
         return None
 
+    async def show_typing(self, room: RoomKey) -> None:
+        """Show nothing."""
+
+    def silent_s(self) -> float | None:
+        """Return nothing: there is no connection."""
+        return None
+
     async def run(self, accept: Accept) -> None:
         while True:
             async with self._session.get("/updates") as response:
