@@ -255,10 +255,12 @@ class MessageMethods:
         if reply is None:
             return Place(topic, None, None)
         target = chat.messages.get(reply.message_id)
-        if target is None or target.deleted or (topic is not None and target.topic is not topic):
-            if reply.allow_sending_without_reply:
-                return Place(topic, None, None)
+        is_gone = target is None or target.deleted
+        if is_gone and reply.allow_sending_without_reply:
+            return Place(topic, None, None)
+        if target is None or is_gone or (topic is not None and target.topic is not topic):
             raise bad_request("message to be replied not found")
+        self._check_open(chat, target.topic)
         quote = None
         if reply.quote is not None:
             at = target.text.find(reply.quote)
@@ -275,9 +277,12 @@ class MessageMethods:
         topic = chat.topics.get(thread_id) if chat.forum else None
         if topic is None:
             raise bad_request("message thread not found")
-        if topic.closed and not chat.member(self._world.bot).may("can_manage_topics"):
-            raise bad_request("TOPIC_CLOSED")
+        self._check_open(chat, topic)
         return topic
+
+    def _check_open(self, chat: Chat, topic: Topic | None) -> None:
+        if topic is not None and topic.closed and not chat.member(self._world.bot).may("can_manage_topics"):
+            raise bad_request("TOPIC_CLOSED")
 
     def _caption(self, caption: str, parse_mode: str | None, entities: Entities) -> Styled:
         return self._compose(caption, parse_mode, entities, CAPTION_UNITS, "message caption is too long")

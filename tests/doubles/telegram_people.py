@@ -1,10 +1,10 @@
 """What people do at the Telegram double; each act stores what it stores in life and tells the bot what it may know."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from tests.doubles.telegram_entities import Entity, Styled, utf16_length
-from tests.doubles.telegram_methods import MessageMethods
+from tests.doubles.telegram_entities import Entity, Styled, trim, utf16_length
+from tests.doubles.telegram_methods import MESSAGE_UNITS, MessageMethods
 from tests.doubles.telegram_requests import Press
 from tests.doubles.telegram_rooms import RoomMethods
 from tests.doubles.telegram_state import (
@@ -29,6 +29,17 @@ USUAL_RIGHTS = (
 )  # fmt: skip
 
 
+class Where(TypedDict, total=False):
+    """Where in a chat something is sent. An answer without a topic goes where its target is.
+
+    `bogus_thread_id` is what an answer outside a forum may carry as a thread id.
+    """
+
+    topic: Topic | None
+    reply_to: Message | None
+    bogus_thread_id: int | None
+
+
 class People:
     """Everyone but the bot. Acting methods return what they stored; `messages` shows what stands in a chat now."""
 
@@ -48,10 +59,22 @@ class People:
         return self.world.new_user(name, username, bot=bot)
 
     def add_group(
-        self, title: str, kind: str = "group", forum: bool = False, owner: User | None = None, bot_in: bool = True
+        self,
+        title: str,
+        kind: str = "group",
+        forum: bool = False,
+        owner: User | None = None,
+        bot_in: bool = True,
+        username: str | None = None,
     ) -> Chat:
-        """Create a basic group or a supergroup, with the bot in it as a plain member; nothing is told."""
-        chat = self.world.new_chat(ChatKind(kind), title, forum=forum)
+        """Create a basic group or a supergroup, with the bot in it as a plain member; nothing is told.
+
+        Raises:
+            ValueError: only supergroups can be forums or have a public name.
+        """
+        if kind != ChatKind.SUPERGROUP and (kind != ChatKind.GROUP or forum or username):
+            raise ValueError(f"a {kind} is no group, forum or public group")
+        chat = self.world.new_chat(ChatKind(kind), title, username, forum=forum)
         if owner is not None:
             self.world.set_standing(chat, owner, Standing.CREATOR, {})
         if bot_in:
@@ -97,36 +120,28 @@ class People:
         self.world.tell_standing(chat, self.bot, user, before, chat.member(self.bot))
 
     async def say(
-        self,
-        user: User,
-        chat: Chat,
-        text: str,
-        *,
-        topic: Topic | None = None,
-        reply_to: Message | None = None,
-        entities: Sequence[Entity] = (),
-        bogus_thread_id: int | None = None,
+        self, user: User, chat: Chat, text: str, *, entities: Sequence[Entity] = (), **where: Unpack[Where]
     ) -> Message:
         """Say something; commands, mentions, addresses and hashtags are marked as the server would.
 
-        `bogus_thread_id`: what an answer outside a forum may carry as a thread id. Who is no member joins silently.
+        Who is no member joins silently; this holds for everything that is sent.
 
         Raises:
-            PermissionError: the person is banned or muted.
+            PermissionError: the person is banned or muted, the topic is closed, or nobody speaks in this chat.
+            ValueError: the text is too long for one message.
         """
-        styled = Styled(text, tuple(entities))
-        return self._speak(user, chat, styled, topic=topic, reply_to=reply_to, bogus_thread_id=bogus_thread_id)
+        return self._speak(user, chat, Styled(text, tuple(entities)), **where)
 
     async def quote_reply(self, user: User, message: Message, quote: str, text: str) -> Message:
         """Answer a chosen part of a message."""
         position = utf16_length(message.text[: message.text.index(quote)])
         about = {"quote": {"text": quote, "position": position, "is_manual": True}}
-        return self._speak(user, message.chat, Styled(text), topic=message.topic, reply_to=message, extra=about)
+        return self._speak(user, message.chat, Styled(text), reply_to=message, extra=about)
 
     async def edit(self, message: Message, text: str | None = None, entities: Sequence[Entity] = ()) -> Message:
         """Change a text; None is one of the edits that change no text, such as a link's preview."""
         old = Styled(message.text, message.entities)
-        new = old if text is None else Styled(text, tuple(entities))
+        new = old if text is None else trim(Styled(text, tuple(entities)))
         self.world.edit(message, new.text, new.entities)
         self.world.spread(message, edited=True)
         return message
@@ -153,32 +168,40 @@ class People:
         }
         self.world.queue.put("message_reaction", change)
 
-    async def send_photo(self, user: User, chat: Chat, caption: str = "", content: bytes = b"photo") -> Message:
+    async def send_photo(
+        self, user: User, chat: Chat, caption: str = "", content: bytes = b"photo", **where: Unpack[Where]
+    ) -> Message:
         """Send a picture."""
-        return self._speak(user, chat, Styled(caption), content={"photo": self._photo(content)})
+        return self._speak(user, chat, Styled(caption), content={"photo": self._photo(content)}, **where)
 
     async def send_album(
-        self, user: User, chat: Chat, n: int, caption_on: int | None = 0, caption: str = "look"
+        self,
+        user: User,
+        chat: Chat,
+        n: int,
+        caption_on: int | None = 0,
+        caption: str = "look",
+        **where: Unpack[Where],
     ) -> list[Message]:
         """Send n pictures at once: n messages of one group, the caption on one of them, counted from 0."""
         group = {"media_group_id": f"1{self._next_event():016}"}
         captions = [caption if at == caption_on else "" for at in range(n)]
         return [
-            self._speak(user, chat, Styled(text), content={"photo": self._photo(b"photo")}, extra=group)
+            self._speak(user, chat, Styled(text), content={"photo": self._photo(b"photo")}, extra=group, **where)
             for text in captions
         ]
 
-    async def send_sticker(self, user: User, chat: Chat, emoji: str = "👍") -> Message:
+    async def send_sticker(self, user: User, chat: Chat, emoji: str = "👍", **where: Unpack[Where]) -> Message:
         """Send a sticker."""
         file = self.world.store_file("stickers", "sticker.webp", b"sticker").to_json()
         look = {"type": "regular", "width": 512, "height": 512, "is_animated": False, "is_video": False}
-        return self._speak(user, chat, Styled(""), content={"sticker": file | look | {"emoji": emoji}})
+        return self._speak(user, chat, Styled(""), content={"sticker": file | look | {"emoji": emoji}}, **where)
 
-    async def send_voice(self, user: User, chat: Chat, duration_s: int = 3) -> Message:
+    async def send_voice(self, user: User, chat: Chat, duration_s: int = 3, **where: Unpack[Where]) -> Message:
         """Send a spoken message."""
         file = self.world.store_file("voice", "voice.oga", b"voice").to_json()
         about = {"duration": duration_s, "mime_type": "audio/ogg"}
-        return self._speak(user, chat, Styled(""), content={"voice": file | about})
+        return self._speak(user, chat, Styled(""), content={"voice": file | about}, **where)
 
     async def send_document(
         self,
@@ -189,11 +212,12 @@ class People:
         caption: str = "",
         mime_type: str = "text/plain",
         size: int | None = None,
+        **where: Unpack[Where],
     ) -> Message:
         """Send a file; `size` in bytes lets a small one pass for a large one."""
         file = self.world.store_file("documents", name, content, size).to_json()
         about = {"file_name": name, "mime_type": mime_type}
-        return self._speak(user, chat, Styled(caption), content={"document": file | about})
+        return self._speak(user, chat, Styled(caption), content={"document": file | about}, **where)
 
     async def send_poll(self, user: User, chat: Chat, question: str, *options: str) -> Message:
         """Send a poll."""
@@ -344,6 +368,8 @@ class People:
         """Store and tell what a person says, if the chat lets them; an answer stands in the topic of its target."""
         answered: Message | None = fields.get("reply_to")
         topic = topic or (answered.topic if answered is not None else None)
+        if utf16_length(styled.text) > MESSAGE_UNITS:
+            raise ValueError(f"a person's client splits what is over {MESSAGE_UNITS} UTF-16 units")
         if chat.kind is ChatKind.PRIVATE:
             if user.id != chat.id:
                 raise PermissionError(f"user {user.id} speaks in the private chat of {chat.id}")
@@ -356,4 +382,4 @@ class People:
                 raise PermissionError(f"user {user.id} may not speak in chat {chat.id}")
             if member.standing not in PRESENT:
                 self.world.set_standing(chat, user, Standing.MEMBER, {})
-        return self._tell(self.world.store(chat, user, styled, topic=topic, **fields))
+        return self._tell(self.world.store(chat, user, trim(styled), topic=topic, **fields))

@@ -18,7 +18,7 @@ import asyncio
 import inspect
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Self
@@ -65,8 +65,15 @@ class TelegramServer(People):
         privacy_mode: may be changed, which counts in groups that the bot is added to afterwards.
     """
 
-    def __init__(self, privacy_mode: bool = True, bot: User = BOT, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        privacy_mode: bool = True,
+        bot: User = BOT,
+        clock: Clock | None = None,
+        mutations: Iterable[str] = (),
+    ) -> None:
         super().__init__(World(clock or SystemClock(), bot, privacy_mode=privacy_mode))
+        self.mutations.update(mutations)
         self.token = f"{bot.id}:AAH-double-of-Telegram-no-real-token"
         self.calls: list[Call] = []
         self.unimplemented: list[str] = []

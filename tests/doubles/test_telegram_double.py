@@ -148,6 +148,8 @@ async def test_topics_exist_only_in_forums_and_general_is_not_one_of_them(telegr
     await telegram.close_topic(ann, forum, topic)
     with pytest.raises(BadRequest, match=r"(?i)topic_closed"):
         await bot.send_message(forum.id, "late", message_thread_id=topic.id)
+    with pytest.raises(BadRequest, match=r"(?i)topic_closed"):
+        await bot.send_message(forum.id, "later", reply_to_message_id=asked.id)
 
 
 async def test_an_edit_is_of_ones_own_message_and_changes_it(telegram: TelegramServer, bot: Bot) -> None:

@@ -205,8 +205,12 @@ async def test_what_is_said_in_a_topic_carries_it_and_hangs_on_its_creation(
     topic = await telegram.create_topic(ann, forum, "Moss")
     await telegram.say(ann, forum, "in it", topic=topic)
     await telegram.say(ann, forum, "in general")
+    await telegram.send_album(ann, forum, 2, topic=topic)
     await telegram.close_topic(ann, forum, topic)
-    created, inside, general, closed = (update.message for update in await hear(bot))
+    with pytest.raises(PermissionError):
+        await telegram.say(ann, forum, "late", topic=topic)
+    created, inside, general, *album, closed = (update.message for update in await hear(bot))
+    assert [item.message_thread_id for item in album if item] == [topic.id] * 2
     assert created is not None and created.forum_topic_created is not None
     assert inside is not None and (inside.message_thread_id, inside.is_topic_message) == (topic.id, True)
     assert inside.reply_to_message is not None and inside.reply_to_message.forum_topic_created is not None
@@ -257,3 +261,14 @@ async def test_a_button_below_a_message_that_is_gone_shows_almost_nothing_of_it(
     assert not update.callback_query.message.is_accessible
     with pytest.raises(LookupError, match="no button"):
         await telegram.click(ann, telegram.messages(group)[-1], "no")
+
+
+async def test_people_are_held_to_what_their_clients_can_do(telegram: TelegramServer, ann: User) -> None:
+    group = telegram.add_group("Garden")
+    assert (await telegram.say(ann, group, "  moss \n")).text == "moss"
+    with pytest.raises(ValueError, match="splits"):
+        await telegram.say(ann, group, "👋" * 2049)
+    with pytest.raises(ValueError, match="forum"):
+        telegram.add_group("Garden", forum=True)
+    with pytest.raises(PermissionError):
+        await telegram.say(ann, await telegram.start_private(telegram.add_user("Ben")), "in another's chat")
