@@ -15,7 +15,7 @@ class FaultKind(StrEnum):
     DELAY = "delay"  # seconds=0.2: the answer is held back, after it was done
     UNANNOUNCED_429 = "unannounced_429"  # retry_after=0.1, is_global=False; with skip=1 between two command writes
     DUPLICATE_EVENT = "duplicate_event"
-    LATE_EVENT = "late_event"  # held back until another shard was told something
+    LATE_EVENT = "late_event"  # held back until another shard was told something, or for seconds=0.2
     MALFORMED_EVENT = "malformed_event"  # damage=missing_author | unknown_type | null_object
     NO_HEARTBEAT_ACK = "no_heartbeat_ack"
     REFUSE_RESUME = "refuse_resume"

@@ -141,18 +141,24 @@ class Gateway:
         if not told:
             return
         twice = self._faults.take(FaultKind.DUPLICATE_EVENT, event) is not None
-        late = self._faults.take(FaultKind.LATE_EVENT, event) is not None
+        late = self._faults.take(FaultKind.LATE_EVENT, event)
         broken = self._faults.take(FaultKind.MALFORMED_EVENT, event)
         for session in told:
             data = self._events.data(event, subject, guild, session.intents)
             if broken is not None:
                 data = damaged(data, broken.params.get("damage", "missing_author"))
-            if late:
-                self._held.append((session, event, data))
+            if late is not None:
+                self._hold(session, event, data, late.params.get("seconds"))
                 continue
             for _ in range(1 + twice):
                 session.push(event, data)
             self._release(session.shard)
+
+    def _hold(self, session: Session, event: str, data: Any, seconds: float | None) -> None:
+        if seconds is None:
+            self._held.append((session, event, data))
+        else:
+            asyncio.get_running_loop().call_later(seconds, session.push, event, data)
 
     def _release(self, shard: int) -> None:
         """Send what was held back for other shards than the one that was just told something."""
@@ -192,7 +198,7 @@ class Gateway:
                 writer = tasks.create_task(connection.write())
                 async for frame in socket:
                     if frame.type is WSMsgType.TEXT:
-                        self._receive(connection, json.loads(frame.data))
+                        self._take(connection, frame.data)
                 writer.cancel()
         finally:
             self._connections.discard(connection)
@@ -206,6 +212,14 @@ class Gateway:
                 session.connection = None
                 if left:
                     self.sessions.remove(session)
+
+    def _take(self, connection: Connection, text: str) -> None:
+        """Act on a frame; one that breaks the double is noted and closes the line, as one that is no JSON does."""
+        try:
+            self._receive(connection, json.loads(text))
+        except (ValueError, LookupError, TypeError) as error:
+            self.unimplemented(f"gateway frame broke: {error!r}")
+            connection.close(4002)
 
     def _session_of(self, connection: Connection) -> Session | None:
         return next((one for one in self.sessions if one.connection is connection), None)
@@ -270,7 +284,8 @@ class Gateway:
         session.push("READY", ready)
         for guild in guilds:
             if session.intents & Intent.GUILDS and not guild.unavailable:
-                session.push("GUILD_CREATE", self._events.data("GUILD_CREATE", guild, guild, session.intents))
+                known = self._events.data("GUILD_CREATE", guild, guild, session.intents) | {"unavailable": False}
+                session.push("GUILD_CREATE", known)
 
     def application_flags(self) -> int:
         """Return which privileged intents the application was given, as its flags say it."""
@@ -289,6 +304,8 @@ class Gateway:
             connection.send(Op.INVALID_SESSION, False)
         else:
             self.resumes += 1
+            if session.connection is not None:
+                session.connection.abort()  # a line that its client gave up before we noticed
             session.connection = connection
             if Mutation.RESUME_ONE_TOO_MANY in self._rules.mutations:
                 after = max(0, after - 1)

@@ -64,6 +64,11 @@ class Interaction:
         return self.acked_at is not None
 
     @property
+    def ack_s(self) -> float | None:
+        """How long the person waited for any first answer; None: still waiting."""
+        return None if self.acked_at is None else self.acked_at - self.began
+
+    @property
     def deferred(self) -> bool:
         """Whether the person still sees that the bot is thinking."""
         return self.original is not None and is_thinking(self.original)

@@ -186,23 +186,30 @@ def guild_json(guild: Guild) -> Json:
 
 
 def guild_create_json(guild: Guild, intents: int, large: int = 250) -> Json:
-    """Return what a session is told of a guild; all members only with presences, and if they are not too many."""
+    """Return what a session is told of a guild; all members only with presences, and if they are not too many.
+
+    One that comes back is marked as available; one that the bot just joined is not marked at all.
+    """
     everyone = bool(intents & Intent.GUILD_PRESENCES) and len(guild.members) <= large
     threads = [one for one in guild.threads.values() if not one.archived and one.allows(guild.world.bot)]
-    return guild_json(guild) | {
-        "joined_at": stamp(guild.me.joined_at),
-        "large": len(guild.members) > large,
-        "unavailable": False,
-        "member_count": len(guild.members),
-        "members": [member_json(one) for one in (guild.members.values() if everyone else [guild.me])],
-        "channels": [channel_json(channel) for channel in guild.channels.values()],
-        "threads": [thread_json(thread) for thread in threads],
-        "voice_states": [],
-        "presences": [],
-        "stage_instances": [],
-        "guild_scheduled_events": [],
-        "soundboard_sounds": [],
-    }
+    mark = {"unavailable": False} if guild.returning else {}
+    return (
+        guild_json(guild)
+        | mark
+        | {
+            "joined_at": stamp(guild.me.joined_at),
+            "large": len(guild.members) > large,
+            "member_count": len(guild.members),
+            "members": [member_json(one) for one in (guild.members.values() if everyone else [guild.me])],
+            "channels": [channel_json(channel) for channel in guild.channels.values()],
+            "threads": [thread_json(thread) for thread in threads],
+            "voice_states": [],
+            "presences": [],
+            "stage_instances": [],
+            "guild_scheduled_events": [],
+            "soundboard_sounds": [],
+        }
+    )
 
 
 class Payloads:

@@ -59,7 +59,8 @@ class People:
     def _check(self, user: User, channel: Channel, permission: Permission | None = None) -> None:
         write = Permission.SEND_MESSAGES_IN_THREADS if channel.is_thread else Permission.SEND_MESSAGES
         allowed = channel.allows(user) & (permission or write)
-        assert allowed, f"{user.name} may not do this in {channel.name or 'this direct room'}"
+        open_to = not channel.locked or channel.allows(user) & Permission.MANAGE_THREADS
+        assert allowed and open_to, f"{user.name} may not do this in {channel.name or 'this direct room'}"
 
     async def edit(self, message: Message, text: str) -> None:
         fields = self.world.mentions_in(message.channel, text, None, message.author)
@@ -110,6 +111,7 @@ class People:
 
         It has to be registered, unless `stale`: then an old client still offers it.
         """
+        self._check(account(who), channel, Permission.VIEW_CHANNEL)
         data = self._command(channel, name, options or {}, stale=stale)
         return self._interactions.start(InteractionKind.COMMAND, account(who), channel, data)
 
@@ -138,6 +140,7 @@ class People:
         self, who: Person, message: Message, custom_id: str, values: Sequence[str] | None = None
     ) -> Interaction:
         """Press a button, or choose `values` in a select menu."""
+        self._check(account(who), message.channel, Permission.VIEW_CHANNEL)
         component = component_in(message.components, custom_id)
         assert component is not None and not component.get("disabled"), f"{custom_id} cannot be pressed"
         data: dict[str, Any] = {"custom_id": custom_id, "component_type": component["type"]}
@@ -227,8 +230,10 @@ class People:
         self.world.tell("GUILD_DELETE", guild, guild=guild)
 
     async def recover(self, guild: Guild) -> None:
-        guild.unavailable = False
+        """End an outage."""
+        guild.unavailable, guild.returning = False, True
         self.world.tell("GUILD_CREATE", guild, guild=guild)
+        guild.returning = False
 
     async def remove_bot(self, guild: Guild) -> None:
         """Throw the bot out of a guild."""
@@ -244,3 +249,7 @@ class People:
     def messages(self, channel: Channel) -> list[Message]:
         """Return what is stored in a channel, oldest first."""
         return channel.history()
+
+    def said_by_bot(self, channel: Channel) -> list[str]:
+        """Return the texts that the bot has in a channel now, oldest first."""
+        return [message.content for message in channel.history() if message.author is self.world.bot]

@@ -215,6 +215,7 @@ class Guild:
     bans: dict[int, str | None] = field(default_factory=dict)
     blocked_words: set[str] = field(default_factory=set)
     unavailable: bool = False
+    returning: bool = False
 
     def add_role(self, name: str, permissions: int = 0, *, managed: bool = False) -> Role:
         """Add a role above all others but the bot's own, which stays on top."""

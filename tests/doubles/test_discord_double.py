@@ -99,6 +99,13 @@ async def test_the_library_leaves_its_session_behind(place: Place) -> None:
     await place.server.until(lambda: [one.connected for one in place.server.sessions] == [False])
 
 
+async def test_frames_that_the_double_cannot_read_are_noted(place: Place) -> None:
+    async with aiohttp.ClientSession() as http, http.ws_connect(place.server.gateway_url) as socket:
+        await socket.send_str("no JSON")
+        await place.server.until(lambda: bool(place.server.unimplemented))
+    place.server.unimplemented.clear()
+
+
 async def test_intents_that_were_not_granted_close_with_4014(place: Place) -> None:
     place.server.privileged_intents = Intent.GUILD_MEMBERS
     async with running(place.server, Listener()) as client:
@@ -200,6 +207,18 @@ async def test_events_of_shards_change_places(place: Place) -> None:
     assert sorted(client.texts()) == ["said first", "said second"]
 
 
+async def test_the_echo_of_an_own_message_comes_before_or_after_its_answer(place: Place) -> None:
+    async with running(place.server, Listener()) as client:
+        room = await place.seen(client)
+        place.server.fault(FaultKind.DELAY, match="POST *", seconds=0.2)
+        await room.send("echo first")
+        assert client.texts() == ["echo first"]
+        place.server.fault(FaultKind.LATE_EVENT, match="MESSAGE_CREATE", seconds=0.2)
+        await room.send("answer first")
+        assert client.texts() == ["echo first"]
+        await place.server.until(lambda: client.texts() == ["echo first", "answer first"])
+
+
 async def test_an_event_can_come_twice(place: Place) -> None:
     async with running(place.server, Listener()) as client:
         place.server.fault(FaultKind.DUPLICATE_EVENT, match="MESSAGE_CREATE")
@@ -260,6 +279,9 @@ async def test_an_outage_is_not_leaving(place: Place) -> None:
         assert not client.events("guild_remove")
         await place.server.recover(place.guild)
         await place.server.until(lambda: bool(client.events("guild_available")))
+        assert not client.events("guild_join")
+        place.server.add_guild("New")
+        await place.server.until(lambda: bool(client.events("guild_join")))
         await place.server.remove_bot(place.guild)
         await place.server.until(lambda: bool(client.events("guild_remove")))
 

@@ -72,6 +72,7 @@ async def test_a_command_is_deferred_edited_and_followed_up(place: Place) -> Non
         made = await ask(place, client)
         await place.server.until(lambda: len(made.followups) == 1)
     assert made.acked and not made.deferred and made.text == "because"
+    assert made.ack_s is not None and made.ack_s <= place.server.ack_deadline
     assert place.texts() == ["because", "and moreover"]
     assert client.given[0] == "why?" and client.given[1].id == place.ada.id  # type: ignore[attr-defined]  # a member
 

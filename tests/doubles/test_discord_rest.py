@@ -53,7 +53,7 @@ async def test_a_cut_after_the_commit_raises_and_stays_said(place: Place, client
     place.server.fault(FaultKind.CUT_AFTER, match="POST *")
     with pytest.raises(aiohttp.ClientError):
         await (await place.seen(client)).send("said")
-    assert place.texts() == ["said"]
+    assert place.texts() == place.server.said_by_bot(place.room) == ["said"]
 
 
 @pytest.mark.parametrize("is_global", [False, True])
@@ -290,6 +290,13 @@ async def test_what_the_double_does_not_do_is_answered_501_and_written_down(plac
     assert place.server.unimplemented == [f"GET /channels/{place.room.id}/webhooks"]
     with pytest.raises(AssertionError, match="UNIMPLEMENTED"):
         place.server.check()
+    place.server.unimplemented.clear()
+
+
+async def test_a_route_that_breaks_is_written_down(place: Place, client: Listener) -> None:
+    with pytest.raises(discord.DiscordServerError):
+        await client.http.request(discord.http.Route("PUT", "/applications/1/commands"), json=[{"no": "name"}])
+    assert "broke: KeyError" in place.server.unimplemented[0]
     place.server.unimplemented.clear()
 
 
