@@ -124,7 +124,9 @@ class Events:
     def _of_thread(self, event: str, subject: Any) -> Json:
         match event:
             case "THREAD_CREATE":
-                return thread_json(subject) | {"newly_created": True}
+                bot_id = self._world.bot.id
+                added = bot_id in subject.joined and subject.owner_id != bot_id
+                return thread_json(subject) | ({} if added else {"newly_created": True})
             case "THREAD_UPDATE":
                 return thread_json(subject)
             case "THREAD_DELETE":

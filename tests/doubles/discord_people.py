@@ -214,11 +214,15 @@ class People:
         thread = self.world.start_thread(parent, name, user, starter=starter, private=private)
         if text is not None:
             files: list[Attachment] = [
-                self.world.attach(thread, name, data, content_type_of(name)) for name, data in attachments
+                self.world.attach(thread, filename, data, content_type_of(filename)) for filename, data in attachments
             ]
             fields = self.world.mentions_in(thread, text, None, user)
             self.world.post(thread, user, text, id=thread.id, attachments=files, **fields)
         return thread
+
+    async def add_to_thread(self, thread: Channel, who: Person) -> None:
+        """Take someone into a thread; the bot then learns of one that was private."""
+        self.world.join_thread(thread, account(who))
 
     async def archive_thread(self, thread: Channel, *, locked: bool = False) -> None:
         """Put a thread to sleep; the next message wakes it, unless it is locked."""

@@ -169,9 +169,13 @@ class World(Register):
         self.tell(event, (message, user, emoji), guild=channel.guild, channel=channel)
 
     def join_thread(self, thread: Channel, user: User) -> None:
-        if user.id not in thread.joined:
-            thread.joined.add(user.id)
-            self.tell("THREAD_MEMBERS_UPDATE", (thread, [user.id]), guild=thread.guild, channel=thread)
+        if user.id in thread.joined:
+            return
+        saw = bool(thread.allows(self.bot))
+        thread.joined.add(user.id)
+        if user is self.bot and not saw:
+            self.tell("THREAD_CREATE", thread, guild=thread.guild, channel=thread)
+        self.tell("THREAD_MEMBERS_UPDATE", (thread, [user.id]), guild=thread.guild, channel=thread)
 
     def delete_channel(self, channel: Channel) -> None:
         """Remove a channel with its threads; no message in it is deleted by an event of its own."""

@@ -141,6 +141,16 @@ async def test_a_sleeping_thread_wakes_and_a_locked_one_does_not(place: Place, c
     assert refused.value.code == 50083
 
 
+async def test_a_private_thread_is_told_once_the_bot_is_taken_in(place: Place, client: Listener) -> None:
+    await place.server.set_permissions(place.guild, place.guild.me.roles[0], 0)
+    thread = await place.server.create_thread(place.ada, place.room, "secret", text="hidden", private=True)
+    await place.server.add_to_thread(thread, place.server.bot)
+    await place.server.say(place.ada, thread, "for you")
+    await place.server.until(lambda: bool(client.texts()))
+    assert client.texts() == ["for you"] and not client.events("thread_create")
+    assert client.events("thread_join")[0].id == thread.id
+
+
 async def test_files_go_up_and_come_down(place: Place, client: Listener) -> None:
     sent = await (await place.seen(client)).send("see", file=discord.File(io.BytesIO(b"report"), "report.txt"))
     stored = place.room.messages[sent.id].attachments[0]
