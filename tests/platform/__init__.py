@@ -1,0 +1,1 @@
+"""Front ends through the real libraries, against the doubles of their platforms."""
