@@ -1,12 +1,16 @@
 """The only fakes: they implement ports, and mypy holds them to it."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from core.domain.errors import Unavailable
 from core.domain.ids import RoomKey
+from core.domain.messages import InboundMessage, MessageKind
+from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
 from core.ports import (
     Accept,
@@ -16,6 +20,7 @@ from core.ports import (
     FrontEnd,
     ModelProvider,
     OutgoingPart,
+    PlatformMemory,
     SendResult,
 )
 from core.store.engine import Database
@@ -164,3 +169,81 @@ class ScriptedModel(ModelProvider):
 
     async def aclose(self) -> None:
         """Have nothing to close."""
+
+
+class RememberingPlatform(PlatformMemory):
+    """What front ends must not forget, in memory: every call is kept, and the store may be `down`.
+
+    `told`: what happened, in order, as (what, about whom). `hear` stands for what `accept` would store.
+    """
+
+    def __init__(self) -> None:
+        self.reports: list[CommunityReport] = []
+        self.told: list[tuple[str, object]] = []
+        self.values: dict[str, str] = {}
+        self.starts: Counter[str] = Counter()
+        self.last: dict[RoomKey, LastHeard] = {}
+        self.down = False
+        self.leaders: set[str] = set()
+
+    def hear(self, message: InboundMessage) -> None:
+        """Take down a message as the newest of its room."""
+        if message.kind is MessageKind.TEXT:
+            self.last[message.room] = LastHeard(message.room, message.message_id, message.sent_at)
+
+    def _ask(self) -> None:
+        if self.down:
+            raise Unavailable("store: down")
+
+    def newest(self, ref: str) -> CommunityReport:
+        """Return the last whole report of a community."""
+        return next(report for report in reversed(self.reports) if report.ref == ref and report.whole)
+
+    async def learn(self, report: CommunityReport) -> None:
+        self._ask()
+        self.reports.append(report)
+
+    async def forget_room(self, room: RoomKey) -> None:
+        self._ask()
+        self.last.pop(room, None)
+        self.told.append(("room gone", room))
+
+    async def forget_community(self, platform: str, ref: str) -> None:
+        self._ask()
+        self.told.append(("community gone", ref))
+
+    async def leave(self, platform: str, community_ref: str, account_ref: str) -> None:
+        self._ask()
+        self.told.append(("left", (community_ref, account_ref)))
+
+    async def move(self, old: RoomKey, new: RoomKey) -> None:
+        self._ask()
+        self.told.append(("moved", (old, new)))
+
+    async def last_heard(self, platform: str) -> Sequence[LastHeard]:
+        self._ask()
+        return [one for one in self.last.values() if one.room.platform == platform]
+
+    async def recall(self, name: str) -> str | None:
+        self._ask()
+        return self.values.get(name)
+
+    async def remember(self, name: str, value: str) -> None:
+        self._ask()
+        self.values[name] = value
+
+    async def count_start(self, account: str) -> int:
+        self._ask()
+        self.starts[account] += 1
+        return self.starts[account]
+
+    @asynccontextmanager
+    async def lead(self, key: str, waiting: Callable[[], None]) -> AsyncIterator[None]:
+        if key in self.leaders:
+            waiting()
+            raise Unavailable("another has it")
+        self.leaders.add(key)
+        try:
+            yield
+        finally:
+            self.leaders.discard(key)

@@ -1,0 +1,237 @@
+"""What Discord says, brought to its place: messages to `accept`, all else to the memory of platforms."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import discord
+
+from bot.adapters.discord_catchup import CatchUp
+from bot.adapters.discord_commands import COMMAND, COMPONENT, is_private, to_command
+from bot.adapters.discord_files import Files
+from bot.adapters.discord_gateway import Connection, Ear
+from bot.adapters.discord_intake import PASTE_LIMIT_BYTES, PLATFORM, Ignored, Place, Us, noted, paste_of, to_inbound
+from bot.adapters.discord_lanes import Lanes
+from bot.adapters.discord_payload import Payload, number, part, ref, text, words
+from bot.adapters.discord_rooms import (
+    Room,
+    key_of,
+    may_read_back,
+    member_report,
+    one_member,
+    place_of,
+    report_of,
+    rooms_of,
+    told_one_by_one,
+)
+from bot.adapters.discord_sending import Sender
+from core.domain.messages import InboundMessage
+from core.domain.platforms import LastHeard
+from core.ports import Accept, Clock, CommandForm, PlatformMemory
+
+_LOG = logging.getLogger(__name__)
+_ROOMS_CHANGED = frozenset(
+    {
+        "CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE",
+        "THREAD_LIST_SYNC", "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE", "GUILD_ROLE_DELETE", "GUILD_UPDATE",
+    }
+)  # fmt: skip
+
+
+class Hearing(Ear):
+    """The ear of a connection. Nothing in it waits: what has to wait goes into the lane of its room or community.
+
+    `counts`: what was ignored, skipped or refused, by reason.
+    """
+
+    def __init__(
+        self,
+        accept: Accept,
+        memory: PlatformMemory,
+        lanes: Lanes,
+        catch_up: CatchUp,
+        files: Files,
+        sender: Sender,
+        clock: Clock,
+        forms: Sequence[CommandForm],
+    ) -> None:
+        self._accept, self._memory, self._lanes, self._catch_up = accept, memory, lanes, catch_up
+        self._files, self._sender, self._clock, self._forms = files, sender, clock, forms
+        self._us: Us | None = None
+        self._connection: Connection | None = None
+        self.counts: Counter[str] = Counter()
+        self._dirty: set[str] = set()
+        # Closed from a new session until it is known what was stored last: a newer message would hide the gap.
+        self._open = asyncio.Event()
+        self._heard: Sequence[LastHeard] = ()
+
+    def meet(self, us: Us, connection: Connection) -> None:
+        """Learn who we are, and which connection says how much of messages we are given."""
+        self._us, self._connection = us, connection
+
+    def _who(self) -> Us | None:
+        if self._us is None or self._connection is None:
+            return None
+        return replace(self._us, sees_text=self._connection.sees_text)
+
+    def before(self, event: str, data: Payload, client: discord.Client) -> None:
+        """Take messages and interactions in; they need nothing of what the cache may make of them."""
+        match event:
+            case "READY":
+                self._catch_up.begin()
+                self._open.clear()
+                self._lanes.put("session", self._look_back)
+            case "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE":
+                self._take(event, data, place_of(data, client))
+            case "MESSAGE_DELETE_BULK":
+                place = place_of(data, client)
+                for message_ref in words(data, "ids"):
+                    self._take("MESSAGE_DELETE", {**data, "id": message_ref}, place)
+            case "INTERACTION_CREATE" if number(data, "type") == COMMAND:
+                # Acknowledged on a task of its own: it waits for no lane, no lock and no store.
+                interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]
+                self._lanes.aside(partial(self._acknowledge, interaction, data, place_of(data, client)))
+            case "INTERACTION_CREATE" if number(data, "type") == COMPONENT:
+                interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]
+                self._lanes.aside(partial(self._defer, interaction, ephemeral=True))
+            case "GUILD_DELETE" if data.get("unavailable") is not True:
+                community = ref(data, "id")
+                self._lanes.put(f"community:{community}", lambda: self._memory.forget_community(PLATFORM, community))
+            case "CHANNEL_DELETE" | "THREAD_DELETE":
+                key = key_of(ref(data, "id"))
+                self._lanes.put(key.chat_ref, lambda: self._memory.forget_room(key))
+            case _:
+                pass
+
+    def after(self, event: str, data: Payload, client: discord.Client) -> None:
+        """Bring the memory to what the cache now says."""
+        guild = client.get_guild(number(data, "guild_id") or (number(data, "id") if event == "GUILD_UPDATE" else 0))
+        if guild is None:
+            return
+        match event:
+            case "GUILD_MEMBER_REMOVE":
+                account, community = ref(part(data, "user"), "id"), str(guild.id)
+                self._lanes.put(f"community:{community}", lambda: self._memory.leave(PLATFORM, community, account))
+            case "GUILD_MEMBER_ADD" | "GUILD_MEMBER_UPDATE":
+                self._member(guild, data)
+            case _ if event in _ROOMS_CHANGED:
+                self.changed(guild)
+
+    def community(self, guild: discord.Guild) -> None:
+        """Learn a whole community with its members."""
+        self._sender_tries_again(guild)
+        self._lanes.put(f"community:{guild.id}", lambda: self._memory.learn(report_of(guild, members=True)))
+
+    def changed(self, guild: discord.Guild) -> None:
+        """Learn rooms and roles again; several changes at once are one."""
+        self._sender_tries_again(guild)
+        lane = f"community:{guild.id}"
+        if lane not in self._dirty:
+            self._dirty.add(lane)
+            self._lanes.put(lane, partial(self._learn_rooms, guild, lane))
+
+    async def _learn_rooms(self, guild: discord.Guild, lane: str) -> None:
+        self._dirty.discard(lane)
+        await self._memory.learn(report_of(guild, members=False))
+
+    def _sender_tries_again(self, guild: discord.Guild) -> None:
+        for room in rooms_of(guild):
+            self._sender.reachable_again(str(room.id))
+
+    def _member(self, guild: discord.Guild, data: Payload) -> None:
+        member = guild.get_member(number(part(data, "user"), "id"))
+        if member is None:
+            return
+        report = one_member(guild, member_report(member))
+        self._lanes.put(f"community:{guild.id}", lambda: self._memory.learn(report))
+        if member == guild.me or told_one_by_one(guild):
+            self.changed(guild)
+
+    def complete(self, shard_id: int, client: discord.Client) -> None:
+        """Read back the rooms of a shard: all its communities are in the cache by now."""
+        self._lanes.put("session", partial(self._read_back, shard_id, client))
+
+    async def _look_back(self) -> None:
+        self._heard = await self._memory.last_heard(PLATFORM)
+        self._open.set()
+
+    async def _read_back(self, shard_id: int, client: discord.Client) -> None:
+        heard = self._heard
+        for last in heard:
+            room = client.get_channel(int(last.room.chat_ref)) if last.room.chat_ref.isdigit() else None
+            if isinstance(room, Room):
+                if room.guild.shard_id != shard_id or not _has_more(room, last):
+                    continue
+                if not may_read_back(room):
+                    self._catch_up.counts["no_permission"] += 1
+                    continue
+            elif shard_id != 0:
+                continue  # direct rooms belong to the first shard, and so does what is not known
+            self._lanes.put(last.room.chat_ref, partial(self._read_room, last, client))
+
+    async def _read_room(self, last: LastHeard, client: discord.Client) -> None:
+        async def hand_in(message: Payload) -> None:
+            await self._hand_in("MESSAGE_CREATE", message, place_of(message, client), live=False)
+
+        await self._catch_up.read(last, hand_in, lambda: self._memory.forget_room(last.room))
+
+    def _take(self, event: str, data: Payload, place: Place) -> None:
+        self._lanes.put(ref(data, "channel_id"), partial(self._hand_in, event, data, place))
+
+    async def _hand_in(self, event: str, data: Payload, place: Place, *, live: bool = True) -> None:
+        await self._open.wait()
+        us, note = self._who(), ""
+        if us is None:
+            return
+        file = paste_of(data) if event != "MESSAGE_DELETE" else None
+        if file is not None:
+            data, note = await self._read_paste(data, file)
+        message = to_inbound(event, data, us=us, place=place, now=self._clock.now(), live=live)
+        if note:
+            message = noted(message, note)
+        await self._accept_or_count(message)
+
+    async def _accept_or_count(self, message: InboundMessage | Ignored) -> None:
+        if isinstance(message, Ignored):
+            self.counts[message.reason] += 1
+        else:
+            await self._accept(message)
+
+    async def _read_paste(self, data: Payload, file: Payload) -> tuple[Payload, str]:
+        """Return the message with its file's words in place of none, and a note for the file."""
+        if number(file, "size") > PASTE_LIMIT_BYTES:
+            return data, f"not read: over the {PASTE_LIMIT_BYTES // 1024} KB limit"
+        found = await self._files.fetch(text(file, "url"), PASTE_LIMIT_BYTES)
+        if isinstance(found, str):
+            return data, found
+        return {**data, "content": found.decode("utf-8", errors="replace").replace("\x00", "")}, "read as text"
+
+    async def _acknowledge(self, interaction: discord.Interaction, data: Payload, place: Place) -> None:
+        """Tell the platform at once that an answer will come, then take the command in."""
+        await self._defer(interaction, ephemeral=is_private(data, self._forms))
+        self._lanes.put(ref(data, "channel_id"), partial(self._use, data, place))
+
+    async def _use(self, data: Payload, place: Place) -> None:
+        us = self._who()
+        if us is not None:
+            now = self._clock.now()
+            await self._accept_or_count(to_command(data, us=us, place=place, forms=self._forms, now=now))
+
+    async def _defer(self, interaction: discord.Interaction, *, ephemeral: bool) -> None:
+        try:
+            await interaction.response.defer(ephemeral=ephemeral)
+        except (discord.HTTPException, discord.InteractionResponded) as exc:
+            # Too late, or somebody else was first: the answer finds its way as a message.
+            self.counts[f"ack_{getattr(exc, 'code', 0)}"] += 1
+        except Exception as exc:  # noqa: BLE001  # no connection: the command is taken in all the same
+            self.counts["ack_failed"] += 1
+            _LOG.warning("discord: an interaction could not be acknowledged: %s", type(exc).__name__)
+
+
+def _has_more(room: Room, last: LastHeard) -> bool:
+    """Return whether something was said after the last message that is stored, as far as the cache knows."""
+    newest = getattr(room, "last_message_id", None)
+    return newest is None or not last.message_ref.isdigit() or newest > int(last.message_ref)
