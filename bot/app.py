@@ -53,8 +53,8 @@ from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
 from core.store import budgets
+from core.store.access import ReadableRooms
 from core.store.engine import Database, transaction_is_open
-from core.store.people import ReadableRooms
 
 log = structlog.get_logger()
 

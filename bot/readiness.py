@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from bot.web.checks import Checks, Figures, FrontEndState
 from core.ports import FrontEnd
-from core.store import archive, jobs
+from core.store import jobs, places
 from core.store.engine import Database, current_revision, head_revision
 
 _STATES = ("ready", "running", "waiting", "later", "dead")
@@ -38,7 +38,7 @@ def checks_of(database: Database, front_ends: Mapping[str, FrontEnd]) -> Checks:
                 for state in _STATES:
                     key = (each.pool, state)
                     queue[key] = queue.get(key, 0) + getattr(each, state)
-            return Figures(queue, await archive.count_rooms(tx))
+            return Figures(queue, await places.count_rooms(tx))
 
     return Checks(
         database=answers,

@@ -20,8 +20,8 @@ from core.domain.errors import BotError, Misconfigured
 from core.domain.ids import OutboxId, RoomId
 from core.jobs.worker import Worker
 from core.ports import Clock, FrontEnd
+from core.store.access import ReadableRooms
 from core.store.engine import Database
-from core.store.people import ReadableRooms
 from core.store.shown import StoredShownMessages
 
 DRAIN_WORDS_EVERY_S = 2.0

@@ -7,7 +7,7 @@ from core.domain.prompt import Tier
 from core.domain.rooms import ArchiveSwitch, Room, RoomMode
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
-from core.store import archive, jobs, outbox
+from core.store import jobs, outbox, places
 from core.store.engine import Tx
 
 
@@ -50,7 +50,7 @@ async def _readable(tx: Tx, call: CommandCall, services: Services) -> list[Room]
     """Return the rooms that the asker may read, and the one where the asker is."""
     readable = await services.readable.load(tx, call.community_id, Private(call.person_id), call.person_id)
     known = readable | {call.room.id}
-    return [room for room in await archive.list_rooms(tx, call.community_id) if room.id in known]
+    return [room for room in await places.list_rooms(tx, call.community_id) if room.id in known]
 
 
 def _room(room: Room) -> str:
@@ -68,7 +68,7 @@ async def mode(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     after = wanted or call.room.mode
     if after in (RoomMode.LURK, RoomMode.OPEN) and not archived:
         raise InputRejected(f"mode: {after} needs the archive; use /void mode {after} archive:on")
-    await archive.save_mode(tx, call.room.id, mode=wanted, archive=switch)
+    await places.save_mode(tx, call.room.id, mode=wanted, archive=switch)
     language = call.room.language
     lines = [services.stock.pick(language, StockKey.ROOM_MODE_SET, 0, mode=after)]
     begins = switch is ArchiveSwitch.ON and not call.room.archived
@@ -82,5 +82,5 @@ async def persona(tx: Tx, call: CommandCall, services: Services) -> CommandAnswe
     name = call.options["name"]
     if name not in services.personas:
         raise InputRejected(f"persona: there are {', '.join(services.personas)}")
-    await archive.save_persona(tx, call.room.id, name)
+    await places.save_persona(tx, call.room.id, name)
     return CommandAnswer(services.stock.pick(call.room.language, StockKey.COMMAND_DONE, 0))

@@ -17,7 +17,7 @@ from core.domain.speech import Draft, Receipt, SpeechKind
 from core.jobs.executor import JobContext
 from core.ports import Clock
 from core.prompt.stock import StockKey
-from core.store import archive, audit, inbox
+from core.store import audit, inbox, places
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
 
@@ -42,8 +42,8 @@ class Dispatcher:
         turn = await inbox.load_turn(tx, turn_id)
         if not await inbox.end_turn(tx, turn_id, None):
             return
-        room = await archive.load_room(tx, turn.room_id)
-        community = await archive.load_community(tx, turn.community_id)
+        room = await places.load_room(tx, turn.room_id)
+        community = await places.load_community(tx, turn.community_id)
         parsed = parse(turn.text, self.table)
         call = CommandCall(
             path=parsed.spec.path if isinstance(parsed, Parsed) else "",

@@ -13,7 +13,7 @@ from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.providers.quotes import Quote, block
 from core.retrieval import service as retrieval
-from core.store import archive, inbox, people
+from core.store import decisions, people, places
 from core.store.engine import Tx
 
 SEARCH_HITS = 5
@@ -50,7 +50,7 @@ async def _named_rooms(tx: Tx, call: CommandCall, readable: frozenset[RoomId]) -
     # A room that the asker may not read gives the same answer as one that does not exist.
     return frozenset(
         room.id
-        for room in await archive.list_rooms(tx, call.community_id)
+        for room in await places.list_rooms(tx, call.community_id)
         if room.id in readable and name in (room.name.casefold(), room.key.chat_ref.casefold())
     )
 
@@ -85,7 +85,7 @@ async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
 async def why_silent(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Name the first gate that said no to the asker's last message here, or to the one named."""
     ref = call.options.get("message") or call.message_ref
-    row = await inbox.find_decision(tx, call.room.id, call.person_id, ref)
+    row = await decisions.find(tx, call.room.id, call.person_id, ref)
     if row is None:
         return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
     return CommandAnswer(receipts.render_decision(row, call.tz))

@@ -9,8 +9,8 @@ from core.domain.ids import CommunityId, PersonId, RoomId
 from core.domain.rooms import Room
 from core.prompt.stock import StockCatalog
 from core.providers.router import Router
+from core.store.access import ReadableRooms
 from core.store.engine import Tx
-from core.store.people import ReadableRooms
 
 
 class Access(StrEnum):

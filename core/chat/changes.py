@@ -6,7 +6,7 @@ from core.domain.ids import InboxId, TurnId
 from core.domain.messages import InboundMessage
 from core.domain.rooms import Room
 from core.domain.speech import SilenceReason
-from core.store import archive, inbox, outbox
+from core.store import archive, decisions, inbox, outbox
 from core.store.engine import Tx
 
 ADDRESS_ADDED_UNTIL = timedelta(minutes=5)
@@ -19,18 +19,19 @@ async def apply_edit(tx: Tx, room: Room, message: InboundMessage, now: datetime)
     Returns:
         The event to answer now, if the edit is what made the message speak to us; else None.
     """
-    await archive.edit_message(tx, room.id, message.message_id, message.text, message.received_at)
+    text = message.told()
+    await archive.edit_message(tx, room.id, message.message_id, text, message.received_at)
     found = await inbox.find_by_message(tx, message.front_end, room.id, message.message_id)
     if found is None:
         return None
     inbox_id, turn_id = found
     if turn_id is None:
         fresh = now - message.sent_at <= ADDRESS_ADDED_UNTIL
-        if not message.addressed_by or not fresh or await inbox.was_decided(tx, inbox_id):
+        if not message.addressed_by or not fresh or await decisions.exists(tx, inbox_id):
             return None
-        await inbox.set_text(tx, inbox_id, message.text)
+        await inbox.set_text(tx, inbox_id, text)
         return inbox_id
-    if not await inbox.revise(tx, inbox_id, turn_id, message.text):
+    if await inbox.holds_text(tx, inbox_id, text) or not await inbox.revise(tx, inbox_id, turn_id, text):
         return None
     if not message.addressed_by:
         await _withdraw(tx, inbox_id, turn_id, SilenceReason.ADDRESS_REMOVED)

@@ -19,14 +19,16 @@ from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKin
 from core.jobs.executor import Fault, JobContext, Observe
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 from core.prompt.stock import StockKey
-from core.store import archive, inbox, jobs, outbox, people
-from core.store.archive import Place
+from core.store import archive, inbox, jobs, outbox, people, places
+from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.outbox import OutboxRow, PartRow
-from core.store.people import ReadableRooms
+from core.store.places import Place
 
 LATE_AFTER = timedelta(minutes=15)
 """A reply that comes later names the question it answers."""
+CALLS_AFTER = timedelta(minutes=5)
+"""A reply that comes later may call its asker by name."""
 TOO_OLD_AFTER = timedelta(hours=6)
 """A reply that could not be sent for so long is dropped."""
 LATE_QUOTE_CHARS = 80
@@ -103,7 +105,7 @@ class Deliverer:
         if row is None or row.state in (OutboxState.SENT, OutboxState.FAILED, OutboxState.DROPPED):
             return Ok()
         parts = await outbox.list_parts(tx, outbox_id)
-        place = await archive.load_place(tx, row.room_id)
+        place = await places.load_place(tx, row.room_id)
         room = place.room
         reason = await self._refusal(tx, row, place)
         if reason is not None and not any(map(_begun, parts)):
@@ -216,6 +218,8 @@ class Deliverer:
             plain=part.plain,
             outbox_id=row.id,
             n=part.n,
+            answer_token=row.answer_token,
+            late=row.asked_at is not None and self.clock.now() - row.asked_at > CALLS_AFTER,
         )
 
     async def _call(self, front_end: FrontEnd, send: _Send) -> SendResult | _NoProof:
@@ -263,7 +267,7 @@ class Deliverer:
                 await outbox.set_part(tx, row.id, n, OutboxState.UNKNOWN, error=reason)
             case _:
                 assert_never(result)
-        room = await archive.load_room(tx, row.room_id)
+        room = await places.load_room(tx, row.room_id)
         step = await self._next(tx, ctx, row, room, await outbox.list_parts(tx, row.id))
         self.fault("G.written")
         return step

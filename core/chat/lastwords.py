@@ -10,7 +10,7 @@ from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Claim, GaveUp
 from core.domain.speech import OutboxState, SilenceReason
 from core.prompt.stock import StockKey
-from core.store import archive, inbox, outbox
+from core.store import inbox, outbox, places
 from core.store.engine import Tx
 
 
@@ -34,8 +34,8 @@ class LastWords:
         turn = await inbox.load_turn(tx, TurnId(work.turn_id))
         if turn.state not in ("open", "running"):
             return
-        room = await archive.load_room(tx, turn.room_id)
-        community = await archive.load_community(tx, turn.community_id)
+        room = await places.load_room(tx, turn.room_id)
+        community = await places.load_community(tx, turn.community_id)
         asked = asked_of(turn, room)
         if isinstance(why, BudgetRefused):
             await inbox.end_turn(tx, turn.id, SilenceReason.BUDGET_SPENT)

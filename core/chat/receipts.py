@@ -8,8 +8,8 @@ from core.domain.audience import usable
 from core.domain.ids import OutboxId, PersonId, RoomId
 from core.domain.speech import SilenceReason
 from core.store import outbox
+from core.store.decisions import DecisionRow
 from core.store.engine import Row, Tx
-from core.store.inbox import DecisionRow
 
 _GATES: Mapping[SilenceReason, str] = {
     SilenceReason.NOT_ADDRESSED: "it did not speak to me; mention me, reply to me or use /ask",

@@ -14,18 +14,19 @@ from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, pars
 from core.domain.errors import Conflict
 from core.domain.ids import InboxId, JobId, PersonId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
-from core.domain.rooms import ArchiveSwitch, Community, Room, RoomKind
+from core.domain.platforms import Surroundings
+from core.domain.rooms import Community, Room, RoomKind
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
 from core.jobs.executor import Fault
 from core.ports import Accepted, Clock
-from core.store import archive, budgets, inbox, jobs, people, rates
-from core.store.archive import Place
+from core.store import access, archive, budgets, decisions, inbox, jobs, people, places, rates
 from core.store.engine import Database, Tx
+from core.store.places import Place
 
 CONFLICT_TRIES = 5
 ANSWERED_UNTIL = timedelta(minutes=15)
 """How old a message may be that came by catch-up and is still answered."""
-_MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK})
+_MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK, Origin.CHANNEL})
 """Whose words are never quoted as a person's."""
 
 
@@ -102,7 +103,7 @@ class Receiver:
 
     async def _receive(self, tx: Tx, message: InboundMessage) -> Accepted:
         arrival = await self._arrive(tx, message)
-        if message.front_end in self.keeps_doors and not await people.may_enter(tx, arrival.room.id, arrival.person_id):
+        if message.front_end in self.keeps_doors and not await access.may_enter(tx, arrival.room.id, arrival.person_id):
             return await _turn_away(tx, arrival)
         match message.kind:
             case MessageKind.TEXT | MessageKind.COMMAND:
@@ -120,7 +121,7 @@ class Receiver:
         return _silent(arrival, SilenceReason.NOT_ADDRESSED)
 
     async def _arrive(self, tx: Tx, message: InboundMessage) -> Arrival:
-        place = await archive.find_place(tx, message.room) or await self._meet(tx, message)
+        place = await places.find_place(tx, message.room) or await self._meet(tx, message)
         room = place.room
         own = message.front_end in self.keeps_doors
         person = await people.ensure_person(
@@ -145,27 +146,40 @@ class Receiver:
 
     async def _meet(self, tx: Tx, message: InboundMessage) -> Place:
         """Make rows for a room never seen: readable by itself alone unless it is our own, archive off."""
-        own = message.front_end in self.keeps_doors
-        chat_ref = message.front_end if own else message.room.chat_ref
-        community_id = await archive.add_community(
-            tx, message.room.platform, chat_ref, chat_ref, timezone=self.timezone, language=self.language
+        about = self._surroundings(message)
+        community_id = await places.add_community(
+            tx,
+            message.room.platform,
+            about.community_ref,
+            about.community_name or about.community_ref,
+            timezone=self.timezone,
+            language=self.language,
         )
-        direct = Address.DM in message.addressed_by
-        kind = RoomKind.DM if direct else RoomKind.TERMINAL if own else RoomKind.CHANNEL
-        name = message.room.chat_ref
-        room_id = await archive.add_room(tx, community_id, message.room, kind, name, archive=ArchiveSwitch.OFF)
-        if direct:
+        room_id = await places.meet_room(tx, community_id, message.room, about)
+        if about.kind is RoomKind.DM:
             person = await people.ensure_person(
                 tx, message.room.platform, message.person_ref, community_id, message.display_name
             )
-            await people.save_access(tx, room_id, community_id, everyone=False, users=[person.id])
-        elif own:
-            await people.save_access(tx, room_id, community_id, everyone=True)
-        return await archive.load_place(tx, room_id)
+            await access.save_access(tx, room_id, community_id, everyone=False, users=[person.id])
+        elif message.front_end in self.keeps_doors:
+            await access.save_access(tx, room_id, community_id, everyone=True)
+        return await places.load_place(tx, room_id)
+
+    def _surroundings(self, message: InboundMessage) -> Surroundings:
+        """Return what is known of the message's room: as the platform tells it, or as it is with our own rooms."""
+        if message.surroundings is not None:
+            return message.surroundings
+        own = message.front_end in self.keeps_doors
+        direct = Address.DM in message.addressed_by
+        return Surroundings(
+            community_ref=message.front_end if own else message.room.chat_ref,
+            kind=RoomKind.DM if direct else RoomKind.TERMINAL if own else RoomKind.CHANNEL,
+            name=message.room.chat_ref,
+        )
 
     async def _take(self, tx: Tx, arrival: Arrival) -> Accepted:
         addressed = bool(arrival.message.addressed_by)
-        inbox_id = await _store(tx, arrival, keep_text=addressed)
+        inbox_id = await _store(tx, arrival, keep_text=addressed or arrival.message.album_id is not None)
         if inbox_id is None:
             return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
         if arrival.room.archived and not arrival.opted_out and self._is_talk(arrival.message):
@@ -183,13 +197,13 @@ class Receiver:
         people_only = message.origin in (Origin.HUMAN, Origin.PROXIED)
         if message.kind is not MessageKind.TEXT or not (message.quiet_window and message.live and people_only):
             return None
-        window = quiet_window(message.text, self.text_limits[message.front_end])
+        window = quiet_window(message, self.text_limits[message.front_end])
         turn_id = await inbox.join_turn(
             tx, room.id, arrival.person_id, message.front_end, window, restart=bool(message.addressed_by)
         )
         if turn_id is None:
             return None
-        await inbox.set_text(tx, inbox_id, message.text)
+        await inbox.set_text(tx, inbox_id, message.told())
         version = arrival.community.settings_version
         await _decide(tx, arrival, inbox_id, None, version, {"joined": turn_id}, turn_id, None)
         return turn_id
@@ -254,7 +268,7 @@ class Receiver:
         asked = self.question_of(message.text) if command else None
         window = timedelta()
         if message.quiet_window and not command:
-            window = quiet_window(message.text, self.text_limits[message.front_end])
+            window = quiet_window(message, self.text_limits[message.front_end])
         if asked is not None:
             await inbox.set_text(tx, inbox_id, asked[0])
         turn_id = await inbox.open_turn(
@@ -267,6 +281,8 @@ class Receiver:
             window=window,
             trace=arrival.trace,
         )
+        if message.album_id is not None:
+            await inbox.gather_album(tx, room.id, arrival.person_id, message.album_id, turn_id)
         job = turn_job(
             "command" if command and asked is None else "reply",
             turn_id,
@@ -311,7 +327,7 @@ async def _archive(tx: Tx, arrival: Arrival) -> None:
             author_id=arrival.person_id,
             platform_ref=message.message_id,
             kind=archive.PROMPT_KIND if message.addressed_by and not direct else message.kind,
-            text=message.text,
+            text=message.told(),
             sent_at=message.sent_at,
             reply_to_ref=message.reply_to,
             origin="live" if message.live else "catchup",
@@ -329,7 +345,7 @@ async def _decide(
     turn_id: TurnId | None = None,
     job_id: JobId | None = None,
 ) -> None:
-    await inbox.add_decision(
+    await decisions.add(
         tx,
         inbox_id,
         room_id=arrival.room.id,

@@ -9,6 +9,7 @@ from core.chat.asking import Answered, Asking, Call, Settle
 from core.chat.deliver import TOO_OLD_AFTER
 from core.chat.notices import Notices
 from core.chat.stage import Stage
+from core.chat.typing import typing_in
 from core.chat.voice import Voice
 from core.chat.work import TurnWork
 from core.domain.audience import InRoom, Private, Venue
@@ -40,10 +41,10 @@ from core.providers.quotes import Quote, compose
 from core.providers.router import Route, Router
 from core.retrieval import service as retrieval
 from core.retrieval.service import Hit
-from core.store import archive, budgets, inbox, outbox
+from core.store import archive, budgets, decisions, inbox, outbox, places
+from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
-from core.store.people import ReadableRooms
 
 PASSAGES = 8
 QUOTES = 3
@@ -106,8 +107,10 @@ class Replier:
         return Ok()
 
     async def _ask(self, ctx: JobContext, prepared: Prepared, route: Route) -> Answered:
+        front_end = self.front_ends.get(prepared.turn.front_end)
         try:
-            return await self.asking.answer(self._call(ctx, prepared, route))
+            async with typing_in(front_end, prepared.room.key if not prepared.turn.private else None):
+                return await self.asking.answer(self._call(ctx, prepared, route))
         except Unavailable as exc:
             # The room's next questions wait behind this one: a long pause is told, not waited for.
             if exc.retry_after_s is not None and exc.retry_after_s > LONGEST_PAUSE_S:
@@ -151,7 +154,7 @@ class Replier:
             return Ok()
         if turn.state == "open" and turn.wait.total_seconds() > 0:
             return Snooze(turn.wait.total_seconds())
-        place = await archive.load_place(tx, turn.room_id)
+        place = await places.load_place(tx, turn.room_id)
         room, community = place.room, place.community
         now = self.clock.now()
         reason = self._gate(turn, room, community)
@@ -210,7 +213,7 @@ class Replier:
         """Give words that were shown for a turn withdrawn meanwhile their honest end; do nothing if there are none."""
         begun = await outbox.find(tx, f"reply:{turn.id}")
         if begun is not None and begun.state is OutboxState.SENDING and turn.state != "answered":
-            room = await archive.load_room(tx, turn.room_id)
+            room = await places.load_room(tx, turn.room_id)
             text = self.voice.say(room.language, StockKey.REPLY_CUT_SHORT, room.id)
             await Notices(self.voice).cut_short(tx, asked_of(turn, room), begun, text)
 
@@ -220,7 +223,7 @@ class Replier:
         await inbox.end_turn(tx, turn.id, reason)
         await self._end_shown(tx, turn)
         for inbox_id in turn.inbox_ids[:1]:
-            await inbox.add_decision(
+            await decisions.add(
                 tx, inbox_id, room_id=room.id, person_id=turn.person_id, message_ref=turn.reply_to, reason=reason,
                 settings_version=community.settings_version, gates={"at": "start", "mode": room.mode},
             )  # fmt: skip

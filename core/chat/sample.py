@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from core.domain.errors import Misconfigured
 from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
 from core.domain.rooms import ArchiveSwitch, RoomKind, RoomMode
-from core.store import archive, people
+from core.store import access, archive, people, places
 from core.store.engine import Tx
 
 _SPAN = re.compile(r"(\d+)([dhm])")
@@ -74,9 +74,9 @@ def read_sample(path: Path) -> Sample:
 async def load_sample(tx: Tx, sample: Sample, platform: str, now: datetime) -> int:
     """Add the sample community unless the platform has a community already; return how many messages it has."""
     community = sample.community
-    if await archive.has_community(tx, platform):
+    if await places.has_community(tx, platform):
         return 0
-    community_id = await archive.add_community(
+    community_id = await places.add_community(
         tx, platform, platform, community.name, timezone=community.timezone, language=community.language
     )
     persons = {
@@ -109,12 +109,12 @@ async def _add_room(
     tx: Tx, community_id: CommunityId, platform: str, room: _Room, persons: dict[str, PersonId]
 ) -> RoomId:
     switch = ArchiveSwitch.ON if room.archive else ArchiveSwitch.OFF
-    room_id = await archive.add_room(
+    room_id = await places.add_room(
         tx, community_id, RoomKey(platform, room.ref), RoomKind.TERMINAL, room.name, topic=room.topic, archive=switch
     )
-    await archive.save_mode(tx, room_id, mode=room.mode)
+    await places.save_mode(tx, room_id, mode=room.mode)
     readers = room.readers or ()
-    await people.save_access(
+    await access.save_access(
         tx, room_id, community_id, everyone=room.readers is None, users=[persons[ref] for ref in readers]
     )
     return room_id

@@ -16,10 +16,10 @@ from core.domain.speech import Draft, OutboxState, ReceiptSource, SpeechKind
 from core.jobs.executor import Fault, JobContext
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, Unsent
 from core.store import inbox, outbox
+from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
 from core.store.outbox import PartRow
-from core.store.people import ReadableRooms
 
 
 class Stage:
@@ -141,6 +141,7 @@ class Stage:
             plain=False,
             outbox_id=outbox_id,
             n=1,
+            answer_token=turn.answer_token,
         )
 
     def _in_doubt(self, front_end: FrontEnd, part: PartRow) -> bool:

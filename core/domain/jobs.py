@@ -17,8 +17,8 @@ UPKEEP_HEAD_START_S = -600.0
 FAIRNESS_PENALTY_S = 20.0
 """What each running job of a community costs its next one, in seconds of rank."""
 
-MOST_SLOTS = 32
-"""Slots of one pool in one process; up to here the choice between a community's lanes is exact."""
+MOST_SLOTS = 96
+"""Slots of one pool in one process; a claim has been measured up to here."""
 
 
 class KeyScope(IntEnum):

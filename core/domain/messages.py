@@ -113,11 +113,15 @@ FRAGMENT_WINDOW = timedelta(milliseconds=350)
 """How long a turn waits for the rest of an ordinary text."""
 LONG_FRAGMENT_WINDOW = timedelta(milliseconds=1500)
 """The same after a text within 5 % of the platform's limit: the client has probably cut it."""
+ALBUM_WINDOW = timedelta(milliseconds=1200)
+"""How long a turn waits for the next item of an album."""
 FRAGMENT_LIMIT = timedelta(seconds=3)
 FRAGMENT_COUNT = 10
 NEAR_LIMIT_SHARE = 0.95
 
 
-def quiet_window(text: str, limit_chars: int) -> timedelta:
-    """Return how long to wait for a further fragment after `text`."""
-    return LONG_FRAGMENT_WINDOW if len(text) >= limit_chars * NEAR_LIMIT_SHARE else FRAGMENT_WINDOW
+def quiet_window(message: InboundMessage, limit_chars: int) -> timedelta:
+    """Return how long to wait for a further fragment after `message`."""
+    if message.album_id is not None:
+        return ALBUM_WINDOW
+    return LONG_FRAGMENT_WINDOW if len(message.text) >= limit_chars * NEAR_LIMIT_SHARE else FRAGMENT_WINDOW

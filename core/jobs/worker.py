@@ -58,7 +58,7 @@ class Worker:
     Args:
         database: Where the queue is.
         kinds: Every kind this process knows, by name.
-        pools: Slots of each pool this process serves; at most 32.
+        pools: Slots of each pool this process serves; at most 96.
         clock: Time.
         on_give_up: Called in the transaction that ends a job without success.
         dead_after_s: Seconds without a heartbeat after which a worker's jobs are taken back.

@@ -1,4 +1,4 @@
-"""Communities, rooms and what was said in them. Only this module writes these tables.
+"""What was said in rooms. Only this module writes these tables.
 
 Order within a room is `archived_seq`: counted up on the room's row in the transaction that stores the
 message, so it is commit order and a cursor over it never skips.
@@ -8,203 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
-from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
+from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
 from core.store.engine import Row, Tx
 
 PROMPT_KIND = "bot_prompt"
 """The kind of a message that was said to the bot."""
 OWN_KIND = "bot_reply"
 """The kind of a message that the bot itself said."""
-
-_ROOM_COLUMNS = """
-r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
-r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
-case when r.archive = 'inherit' then coalesce(p.archive, 'off') else r.archive end = 'on' as archived"""
-_ROOM_FROM = """
-from voidbot.rooms r join voidbot.communities c on c.id = r.community_id left join voidbot.rooms p on p.id = r.parent_id
-"""
-_ROOM = f"select {_ROOM_COLUMNS} {_ROOM_FROM}"
-_PLACE = f"""
-select {_ROOM_COLUMNS}, c.chat_ref as community_ref, c.name as community_name, c.mind_id, c.timezone,
-       c.language as community_language, c.access_epoch, c.settings_version,
-       (select sum(o.access_epoch)::bigint from voidbot.communities o where o.mind_id = c.mind_id) as mind_epoch
-{_ROOM_FROM}"""
-_BY_KEY = " where r.platform = $1 and r.chat_ref = $2 and r.topic_ref = $3"
-
-
-def room_of(row: Row) -> Room:
-    """Return the room that a row of `_ROOM`'s columns holds."""
-    quiet = None if row["quiet_from"] is None else QuietHours(row["quiet_from"], row["quiet_to"])
-    gone = row["community_state"] != "active"
-    return Room(
-        id=RoomId(row["id"]),
-        community_id=CommunityId(row["community_id"]),
-        key=RoomKey(row["platform"], row["chat_ref"], row["topic_ref"]),
-        kind=RoomKind(row["kind"]),
-        name=row["name"],
-        topic=row["topic"],
-        mode=RoomMode(row["mode"]),
-        archived=row["archived"] and not gone,
-        unattended=row["unattended"],
-        state=RoomState.DELETED if gone else RoomState(row["state"]),
-        language=row["language"],
-        persona=row["persona"],
-        quiet_hours=quiet,
-        paused=row["paused"],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A room, its community, and `mind_epoch`: it rises with every change of who may read what in the mind."""
-
-    room: Room
-    community: Community
-    mind_epoch: int
-
-
-def _place_of(row: Row) -> Place:
-    community = Community(
-        id=CommunityId(row["community_id"]),
-        platform=row["platform"],
-        chat_ref=row["community_ref"],
-        name=row["community_name"],
-        mind_id=row["mind_id"],
-        timezone=row["timezone"],
-        language=row["community_language"],
-        access_epoch=row["access_epoch"],
-        settings_version=row["settings_version"],
-    )
-    return Place(room_of(row), community, row["mind_epoch"])
-
-
-async def find_place(tx: Tx, key: RoomKey) -> Place | None:
-    """Return the room with this platform key and its community, as both stand now."""
-    row = await tx.fetchrow(_PLACE + _BY_KEY, key.platform, key.chat_ref, key.topic_ref)
-    return None if row is None else _place_of(row)
-
-
-async def load_place(tx: Tx, room_id: RoomId) -> Place:
-    """Return the room and its community as both stand now."""
-    row = await tx.fetchrow(_PLACE + " where r.id = $1", room_id)
-    if row is None:
-        raise LookupError(f"no room {room_id}")
-    return _place_of(row)
-
-
-async def load_room(tx: Tx, room_id: RoomId) -> Room:
-    """Return the room as it stands now."""
-    row = await tx.fetchrow(_ROOM + " where r.id = $1", room_id)
-    if row is None:
-        raise LookupError(f"no room {room_id}")
-    return room_of(row)
-
-
-async def list_rooms(tx: Tx, community_id: CommunityId) -> list[Room]:
-    """Return the community's rooms by name."""
-    return [room_of(row) for row in await tx.fetch(_ROOM + " where c.id = $1 order by r.name, r.id", community_id)]
-
-
-async def count_rooms(tx: Tx) -> int:
-    """Return how many rooms there are."""
-    return int(await tx.fetchval("select count(*) from voidbot.rooms"))
-
-
-async def load_community(tx: Tx, community_id: CommunityId) -> Community:
-    """Return the community as it stands now."""
-    row = await tx.fetchrow("select * from voidbot.communities where id = $1", community_id)
-    if row is None:
-        raise LookupError(f"no community {community_id}")
-    return Community(
-        id=CommunityId(row["id"]),
-        platform=row["platform"],
-        chat_ref=row["chat_ref"],
-        name=row["name"],
-        mind_id=row["mind_id"],
-        timezone=row["timezone"],
-        language=row["language"],
-        access_epoch=row["access_epoch"],
-        settings_version=row["settings_version"],
-    )
-
-
-async def add_community(
-    tx: Tx, platform: str, chat_ref: str, name: str, *, timezone: str = "UTC", language: str = "en"
-) -> CommunityId:
-    """Add a community unless it is there; return its id. Its mind is its own (charter D8)."""
-    await tx.execute(
-        "insert into voidbot.communities (platform, chat_ref, name, mind_id, timezone, language)"
-        " values ($1, $2, $3, $1 || ':' || $2, $4, $5) on conflict (platform, chat_ref) do nothing",
-        platform,
-        chat_ref,
-        name,
-        timezone,
-        language,
-    )
-    return CommunityId(
-        await tx.fetchval(
-            "select id from voidbot.communities where platform = $1 and chat_ref = $2", platform, chat_ref
-        )
-    )
-
-
-async def has_community(tx: Tx, platform: str) -> bool:
-    """Return whether the platform has any community yet."""
-    return bool(await tx.fetchval("select exists (select 1 from voidbot.communities where platform = $1)", platform))
-
-
-async def add_room(
-    tx: Tx,
-    community_id: CommunityId,
-    key: RoomKey,
-    kind: RoomKind,
-    name: str,
-    *,
-    topic: str = "",
-    archive: ArchiveSwitch = ArchiveSwitch.INHERIT,
-) -> RoomId:
-    """Add a room unless it is there; return its id. It starts in mode `mention`, in its community's language."""
-    await tx.execute(
-        "insert into voidbot.rooms (community_id, platform, chat_ref, topic_ref, kind, name, topic, archive, language)"
-        " select $1, $2, $3, $4, $5, $6, $7, $8, language from voidbot.communities where id = $1"
-        " on conflict (platform, chat_ref, topic_ref) do nothing",
-        community_id,
-        key.platform,
-        key.chat_ref,
-        key.topic_ref,
-        kind,
-        name,
-        topic,
-        archive,
-    )
-    return RoomId(
-        await tx.fetchval(
-            "select id from voidbot.rooms where platform = $1 and chat_ref = $2 and topic_ref = $3",
-            key.platform,
-            key.chat_ref,
-            key.topic_ref,
-        )
-    )
-
-
-async def save_mode(
-    tx: Tx, room_id: RoomId, *, mode: RoomMode | None = None, archive: ArchiveSwitch | None = None
-) -> None:
-    """Set what is not None, and count the community's settings version up."""
-    await tx.execute(
-        "with r as (update voidbot.rooms set mode = coalesce($2, mode), archive = coalesce($3, archive)"
-        " where id = $1 returning community_id)"
-        " update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id",
-        room_id,
-        mode,
-        archive,
-    )
-
-
-async def save_persona(tx: Tx, room_id: RoomId, name: str) -> None:
-    """Set the room's style pack."""
-    await tx.execute("update voidbot.rooms set persona = $2 where id = $1", room_id, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,3 +198,23 @@ async def list_own_texts(tx: Tx, room_id: RoomId, *, limit: int = 5) -> list[str
 def clean(text: str) -> str:
     """Return `text` as Postgres can hold it: no NUL, broken surrogates replaced."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
+_REHOME_REVISIONS = """
+update voidbot.message_revisions set room_id = $2,
+  archived_seq = archived_seq + (select last_archived_seq from voidbot.rooms where id = $2) where room_id = $1"""
+_REHOME_MESSAGES = """
+update voidbot.messages set room_id = $2, community_id = $3,
+  archived_seq = archived_seq + (select last_archived_seq from voidbot.rooms where id = $2) where room_id = $1"""
+
+
+async def rehome(tx: Tx, newer: RoomId, older: RoomId, community_id: CommunityId) -> None:
+    """Give what was said in one room to another, after what was said there."""
+    await tx.execute(_REHOME_REVISIONS, newer, older)
+    await tx.execute(_REHOME_MESSAGES, newer, older, community_id)
+    await tx.execute(
+        "update voidbot.rooms o set last_archived_seq = o.last_archived_seq + n.last_archived_seq"
+        " from voidbot.rooms n where n.id = $1 and o.id = $2",
+        newer,
+        older,
+    )

@@ -21,6 +21,7 @@ from core.domain.budgets import (
     first_refused,
 )
 from core.domain.errors import BudgetHeld, BudgetRefused
+from core.domain.ids import CommunityId, RoomId
 from core.store.engine import Tx
 from core.store.purses import NO_LIMIT, Balance, balances
 from core.store.purses import ensure_defaults as ensure_defaults
@@ -326,3 +327,10 @@ def _waits(refused: BudgetRefused) -> BudgetHeld:
 def _refused_by(balance: Balance) -> BudgetRefused:
     want = balance.want
     return BudgetRefused(want.name, balance.held + balance.spent, want.limit or 0, want.purse.unit.value, want.ends_at)
+
+
+async def rehome(tx: Tx, newer: RoomId, older: RoomId, community_id: CommunityId) -> None:
+    """Count what was used in one room as used in another."""
+    await tx.execute(
+        "update voidbot.usage set room_id = $2, community_id = $3 where room_id = $1", newer, older, community_id
+    )

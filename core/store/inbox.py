@@ -1,7 +1,6 @@
 """What came in, what one person wants answered, and what was decided. Only this module writes these tables."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from core.domain.budgets import PersonLimits, parse_limits
@@ -13,8 +12,8 @@ from core.store.engine import Row, Tx
 
 _ADD = """
 insert into voidbot.inbox (front_end, event_ref, community_id, room_id, person_id, message_ref, kind, revision, text,
-                           reply_to, payload, sent_at, received_at, trace)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) on conflict do nothing returning id"""
+                           reply_to, payload, sent_at, received_at, trace, answer_token)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) on conflict do nothing returning id"""
 
 
 async def add(
@@ -39,15 +38,31 @@ async def add(
         message.message_id,
         message.kind,
         message.revision,
-        clean(message.text) if keep_text else "",
+        clean(message.told()) if keep_text else "",
         message.reply_to,
         payload,
         message.sent_at,
         message.received_at,
         trace,
+        message.answer_token,
     )
     return None if found is None else InboxId(found)
 
+
+async def gather_album(tx: Tx, room_id: RoomId, person_id: PersonId, album_id: str, turn_id: TurnId) -> None:
+    """Make the items of an album that came before the one that speaks to us part of its turn."""
+    await tx.execute(
+        "update voidbot.inbox set turn_id = $4 where room_id = $1 and person_id = $2 and payload ->> 'album' = $3"
+        " and turn_id is null and not gone and received_at > voidbot.now() - $5::interval",
+        room_id,
+        person_id,
+        album_id,
+        turn_id,
+        _ALBUM_WITHIN,
+    )
+
+
+_ALBUM_WITHIN = timedelta(minutes=1)
 
 _JOIN = """
 update voidbot.turns set count = count + 1,
@@ -137,6 +152,7 @@ class TurnRow:
     account: str
     name: str
     limits: PersonLimits
+    answer_token: str = field(default="", repr=False)
 
     @property
     def text(self) -> str:
@@ -146,14 +162,14 @@ class TurnRow:
 
 _TURN = """
 select t.*, greatest(t.closes_at - voidbot.now(), interval '0') as wait,
-       i.texts, i.ids, i.first_reply_to, i.first_sent, i.payload,
+       i.texts, i.ids, i.first_reply_to, i.first_sent, i.payload, i.answer_token,
        p.account_ref, p.limits, coalesce(n.name, p.account_ref) as name
 from voidbot.turns t join voidbot.people p on p.id = t.person_id
 left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
 cross join lateral (
     select array_agg(text order by id) as texts, array_agg(id order by id) as ids,
            (array_agg(reply_to order by id))[1] as first_reply_to, min(sent_at) as first_sent,
-           (array_agg(payload order by id))[1] as payload
+           (array_agg(payload order by id))[1] as payload, (array_agg(answer_token order by id))[1] as answer_token
     from voidbot.inbox where turn_id = t.id and kind in ('text', 'command') and not gone) i
 where t.id = $1 for update of t"""
 
@@ -192,6 +208,7 @@ def _turn_of(row: Row) -> TurnRow:
         account=row["account_ref"],
         name=row["name"],
         limits=parse_limits(row["limits"]),
+        answer_token=row["answer_token"] or "",
     )
 
 
@@ -292,83 +309,20 @@ async def set_text(tx: Tx, inbox_id: InboxId, text: str) -> None:
     await tx.execute("update voidbot.inbox set text = $2 where id = $1", inbox_id, clean(text))
 
 
-async def was_decided(tx: Tx, inbox_id: InboxId) -> bool:
-    """Return whether the gates were asked about this event before."""
-    return bool(await tx.fetchval("select exists (select 1 from voidbot.decisions where inbox_id = $1)", inbox_id))
-
-
-_DECIDE = """
-with part as (update voidbot.inbox set turn_id = $9 where id = $1 and $9::bigint is not null),
-     answered_by as (update voidbot.turns set job_id = $10 where id = $9 and $10::bigint is not null)
-insert into voidbot.decisions (inbox_id, room_id, person_id, message_ref, outcome, reason, settings_version, gates)
-values ($1, $2, $3, $4, $5, $6, $7, $8)"""
-
-
-async def add_decision(
-    tx: Tx,
-    inbox_id: InboxId,
-    *,
-    room_id: RoomId,
-    person_id: PersonId,
-    message_ref: str,
-    reason: SilenceReason | None,
-    settings_version: int,
-    gates: Mapping[str, object],
-    turn_id: TurnId | None = None,
-    job_id: JobId | None = None,
-) -> None:
-    """Write down whether an answer was promised and by which gate it was refused; holds no text.
-
-    `turn_id`: the turn that the event is now part of. `job_id`: what answers it, if it was opened for this event.
-    """
-    await tx.execute(
-        _DECIDE,
-        inbox_id,
-        room_id,
-        person_id,
-        message_ref,
-        "reply" if reason is None else "no_speech",
-        reason,
-        settings_version,
-        dict(gates),
-        turn_id,
-        job_id,
+async def holds_text(tx: Tx, inbox_id: InboxId, text: str) -> bool:
+    """Return whether the event has exactly this text: an edit that changes none is no edit."""
+    return bool(
+        await tx.fetchval(
+            "select exists (select 1 from voidbot.inbox where id = $1 and text = $2)", inbox_id, clean(text)
+        )
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionRow:
-    """What was decided about one message. `reason` None: it was accepted."""
-
-    message_ref: str
-    reason: SilenceReason | None
-    at: datetime
-
-
-# A message that nobody asked the gates about was not addressed. What became of a turn later stands in its row.
-_DECISION = """
-select i.message_ref, coalesce(d.at, i.received_at) as at,
-       case when d.id is null then 'not_addressed' else coalesce(d.reason, t.reason) end as reason
-from voidbot.inbox i left join voidbot.decisions d on d.inbox_id = i.id
-left join voidbot.turns t on t.id = i.turn_id and t.state = 'silent'
-where i.room_id = $1 and i.person_id = $2 and i.kind in ('text', 'command')
-  and ($3::text is null and i.kind = 'text' or i.message_ref = $3)
-order by i.id desc, d.id desc limit 1"""
-
-
-async def find_decision(tx: Tx, room_id: RoomId, person_id: PersonId, message_ref: str | None) -> DecisionRow | None:
-    """Return what was decided about the person's message; about their newest one but commands if none is named."""
-    row = await tx.fetchrow(_DECISION, room_id, person_id, message_ref)
-    if row is None:
-        return None
-    return DecisionRow(row["message_ref"], None if row["reason"] is None else SilenceReason(row["reason"]), row["at"])
 
 
 async def blank_old(tx: Tx, limit: int = 5000) -> int:
     """Empty texts a day after their answer, or after they came if none was due; ids stay for deduplication."""
     answered = await tx.execute(
-        "update voidbot.inbox set text = '', blank_after = null where id in (select id from voidbot.inbox"
-        " where blank_after < voidbot.now() order by blank_after limit $1)",
+        "update voidbot.inbox set text = '', answer_token = '', blank_after = null"
+        " where id in (select id from voidbot.inbox where blank_after < voidbot.now() order by blank_after limit $1)",
         limit,
     )
     refused = await tx.execute(
@@ -391,3 +345,14 @@ async def end_abandoned(tx: Tx) -> int:
     for row in rows:
         await end_turn(tx, TurnId(row["id"]), SilenceReason.SUPERSEDED)
     return len(rows)
+
+
+async def rehome(tx: Tx, newer: RoomId, older: RoomId, community_id: CommunityId) -> None:
+    """Give what came in to one room, and its turns, to another."""
+    for table in ("inbox", "turns"):
+        await tx.execute(
+            f"update voidbot.{table} set room_id = $2, community_id = $3 where room_id = $1",
+            newer,
+            older,
+            community_id,
+        )

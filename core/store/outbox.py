@@ -6,7 +6,7 @@ An answer is said once: `dedupe` is unique, a second insert is a no-op. A part k
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from core.domain.ids import CommunityId, JobId, OutboxId, PersonId, RoomId
@@ -76,6 +76,7 @@ class OutboxRow:
     trace: str
     asked_at: datetime | None
     created_at: datetime
+    answer_token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,9 @@ class PartRow:
 
 
 _COLUMNS = "id, front_end, community_id, room_id, reply_to, kind, coalesce(body, '') as body, audience, dedupe, state,"
-_COLUMNS += " private_to, trace, asked_at, created_at"
+_COLUMNS += """ private_to, trace, asked_at, created_at, coalesce((
+    select i.answer_token from voidbot.inbox i where i.front_end = outbox.front_end and i.room_id = outbox.room_id
+      and i.message_ref = outbox.reply_to and i.kind in ('text', 'command')), '') as answer_token"""
 
 
 def _outbox_of(row: Row) -> OutboxRow:
@@ -113,6 +116,7 @@ def _outbox_of(row: Row) -> OutboxRow:
         trace=row["trace"],
         asked_at=row["asked_at"],
         created_at=row["created_at"],
+        answer_token=row["answer_token"],
     )
 
 
@@ -383,3 +387,11 @@ async def blank_old(tx: Tx, limit: int = 5000) -> int:
         " update voidbot.outbox set body = null where id in (select id from old)",
         limit,
     )
+
+
+async def rehome(tx: Tx, newer: RoomId, older: RoomId, community_id: CommunityId) -> None:
+    """Give what is to be said in one room, and its receipts, to another."""
+    await tx.execute(
+        "update voidbot.outbox set room_id = $2, community_id = $3 where room_id = $1", newer, older, community_id
+    )
+    await tx.execute("update voidbot.receipts set room_id = $2 where room_id = $1", newer, older)

@@ -74,7 +74,7 @@ def _ref(name: str, target: str, *, null: bool = False) -> Column[int]:
 _table(
     "communities", _id(), _text("platform", None), _text("chat_ref", None), _text("name"), _text("mind_id", None),
     _text("timezone", "UTC"), _text("language", "en"), _text("state", "active"), _text("access_state", "fresh"),
-    _int("access_epoch"), _int("settings_version", 1), UniqueConstraint("platform", "chat_ref"),
+    _int("access_epoch"), _int("settings_version", 1), UniqueConstraint("platform", "chat_ref"), Index(None, "mind_id"),
 )  # fmt: skip
 _table(
     "rooms", _id(), _ref("community_id", "communities"), _text("platform", None), _text("chat_ref", None),
@@ -124,6 +124,16 @@ _table(
     person=True,
 )  # fmt: skip
 
+# What front ends must not forget (owner: platforms)
+_table(
+    "room_aliases", Column("platform", Text, primary_key=True), Column("chat_ref", Text, primary_key=True),
+    Column("topic_ref", Text, primary_key=True, server_default=text("''")), _ref("room_id", "rooms"), _at("at"),
+)  # fmt: skip
+_table("platform_memory", Column("name", Text, primary_key=True), _text("value", None), _at("at"))
+_table(
+    "platform_starts", _id(), _text("account", None), _at("at"), Index("platform_starts_account_idx", "account", "at")
+)
+
 # What was said (owner: archive)
 _table(
     "messages", _id(), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("author_id", "people", null=True),
@@ -150,9 +160,11 @@ _table(
     _ref("room_id", "rooms"), _ref("person_id", "people"), _text("message_ref", None), _text("kind", None),
     Column("revision", Integer, nullable=False, server_default=text("0")), _text("text"), Column("reply_to", Text),
     _json("payload"), _at("sent_at"), _at("received_at"), _text("trace"), Column("turn_id", BigInteger),
-    _flag("gone"), _at("blank_after", null=True), UniqueConstraint("front_end", "event_ref"), Index(None, "turn_id"),
+    _flag("gone"), _at("blank_after", null=True), _text("answer_token"), UniqueConstraint("front_end", "event_ref"),
+    Index(None, "turn_id"),
     Index("inbox_message_key", "front_end", "room_id", "message_ref", unique=True, postgresql_where=text("kind in ('text', 'command')")),
     Index(None, "blank_after"), Index(None, "room_id", "person_id", "id"),
+    Index("inbox_talk_idx", "room_id", "id", postgresql_where=text("kind = 'text'")),
     Index("inbox_refused_idx", "received_at", postgresql_where=text("turn_id is null and text <> ''")), person=True,
 )  # fmt: skip
 _table(

@@ -143,6 +143,20 @@ declare
   lost text[];
   leant text[];
 begin
+  if not rows @? '$[*] ? (@.key != null || @.due_in > 0)' then
+    -- Nearly always: no key to ask for, nothing to wait for. Ids ascend in the order of the rows.
+    return query
+    with ready as (
+      insert into queue.job (lane, pool, community_id, kind, head_start, max_attempts, yields, room_id, person_id,
+          trace, payload)
+        select lane, pool, community_id, kind, head_start, max_attempts, yields, room_id, person_id, trace, payload
+          from jsonb_populate_recordset(null::queue.new_job, rows) returning id, lane
+    ), signals as (
+      insert into queue.signal (lane) select distinct lane from ready
+    )
+    select row_number() over (order by id)::integer, id from ready;
+    return;
+  end if;
   select array_agg(nextval('queue.job_id')) into fresh from generate_series(1, jsonb_array_length(rows));
   select array_agg(r.ordinality) into open
     from jsonb_populate_recordset(null::queue.new_job, rows) with ordinality r where r.key is not null;
@@ -198,20 +212,22 @@ end $$;
 create function queue.next_head(lanes text[]) returns void language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
-  kept text[];
+  empty text[] := array(select n.lane from unnest(lanes) n(lane)
+    where not exists (select from queue.job j where j.lane = n.lane));
 begin
-  with head as (
-    select l.lane, j.pool, j.community_id, extract(epoch from j.due_at) - j.head_start as rank
-      from unnest(lanes) l(lane) cross join lateral (
-        select * from queue.job j where j.lane = l.lane order by j.place limit 1) j
-  ), moved as (
-    update queue.lane l set state = 1, pool = head.pool, community_id = head.community_id, rank = head.rank,
-        wake_at = null, job_id = null, attempt = 0, snoozed = 0, worker = null, granted_at = null, cancel = false
-      from head where l.lane = head.lane returning l.lane
-  )
-  select coalesce(array_agg(lane), '{}') into kept from moved;
   -- step next_head.decided
-  delete from queue.lane where lane = any(lanes) and lane <> all(kept);
+  delete from queue.lane where lane = any(empty);
+  if cardinality(empty) = cardinality(lanes) then
+    return;
+  end if;
+  update queue.lane l set state = 1, pool = head.pool, community_id = head.community_id, rank = head.rank,
+      wake_at = null, job_id = null, attempt = 0, snoozed = 0, worker = null, granted_at = null, cancel = false
+    from (
+      select n.lane, j.pool, j.community_id, extract(epoch from j.due_at) - j.head_start as rank
+        from unnest(lanes) n(lane) cross join lateral (
+          select * from queue.job j where j.lane = n.lane order by j.place limit 1) j
+        where n.lane <> all(empty)) head
+    where l.lane = head.lane;
 end $$;
 
 -- Committed signals become ready lanes.
@@ -222,6 +238,9 @@ declare
   alive text[];
   busy text[];
 begin
+  if (select id from queue.signal order by id desc limit 1) is null then
+    return;
+  end if;
   -- The oldest, so that none starves, and the newest, so that a fresh question does not wait behind an import.
   with gone as (
     delete from queue.signal where id = any(array(
@@ -238,7 +257,9 @@ begin
   -- first, and then we give the signal back (pitfall 2).
   alive := array(select lane from queue.lane where lane = any(named) order by lane for share skip locked);
   busy := array(select lane from queue.lane where lane = any(named) and lane <> all(alive));
-  insert into queue.signal (lane) select unnest(busy);
+  if cardinality(busy) > 0 then
+    insert into queue.signal (lane) select unnest(busy);
+  end if;
   insert into queue.lane (lane, pool, community_id, state, rank)
     select n.lane, j.pool, j.community_id, 1, extract(epoch from j.due_at) - j.head_start
       from unnest(named) n(lane) cross join lateral (
@@ -247,20 +268,18 @@ begin
     on conflict do nothing;
 end $$;
 
--- Locks up to `slots` ready lanes, fairly: each running or chosen job of a community costs it `penalty` seconds of rank.
-create function queue.pick(of_pool text, slots integer, penalty float8) returns text[] language plpgsql
+-- The ready lanes that come next, best first and more than `slots` of them, because some may be locked. Fair: each
+-- running or chosen job of a community costs it `penalty` seconds of rank.
+create function queue.rank_lanes(of_pool text, slots integer, penalty float8) returns text[] language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   low bigint;
   high bigint;
   start bigint;
   communities bigint[];
-  wanted text[];
+  few integer;
 begin
   low := (select community_id from queue.lane where state = 1 and pool = of_pool order by community_id limit 1);
-  if low is null then
-    return '{}';
-  end if;
   high := (select community_id from queue.lane where state = 1 and pool = of_pool order by community_id desc limit 1);
   start := low + floor(random() * (high - low + 1));
   -- A loose index scan: one probe a community, from a random start and around, so that the cap of 64 starves none.
@@ -281,18 +300,38 @@ begin
   select array_agg(c) into communities from (
     select c from (select c, 1 as half, k from up union all select c, 2, k from round) both_halves
       where c is not null order by half, k limit 64) chosen;
-  with running as materialized (
-    select l.community_id as c, count(*) as jobs from queue.lane l where l.state = 2 and l.pool = of_pool group by 1
-  ), candidates as (
-    select t.lane, t.rank + penalty * (coalesce((select jobs from running r where r.c = u.c), 0) + t.nth - 1) as score
-      from unnest(communities) u(c) cross join lateral (
-        select z.lane, z.rank, row_number() over (order by z.rank, z.lane) as nth from (
-          select l.lane, l.rank from queue.lane l where l.state = 1 and l.pool = of_pool and l.community_id = u.c
-            order by l.rank
-            limit greatest(2 + 2 * slots / cardinality(communities), least(slots, 32))) z) t
-  )
-  select array_agg(lane order by score, lane) into wanted
-    from (select lane, score from candidates order by score, lane limit 4 * slots) best;
+  few := 2 + 4 * slots / cardinality(communities);
+  return array(
+    with running as materialized (
+      select l.community_id as c, count(*) as jobs from queue.lane l where l.state = 2 and l.pool = of_pool group by 1
+    ), first as materialized (
+      -- A few of each community; one whose last still is among the best is asked for more.
+      select u.c, z.lane, z.rank + penalty * (coalesce(r.jobs, 0) + z.nth - 1) as score, z.nth
+        from unnest(communities) u(c) left join running r on r.c = u.c cross join lateral (
+          select l.lane, l.rank, row_number() over (order by l.rank) as nth from queue.lane l
+            where l.state = 1 and l.pool = of_pool and l.community_id = u.c order by l.rank limit few) z
+    ), more as (
+      select z.lane, z.rank + penalty * (coalesce((select jobs from running r where r.c = u.c), 0) + z.nth - 1) as score
+        from (select c from first where nth = few and score <= coalesce(
+            (select score from first order by score offset slots - 1 limit 1), 'infinity')) u cross join lateral (
+          select l.lane, l.rank, row_number() over (order by l.rank) as nth from queue.lane l
+            where l.state = 1 and l.pool = of_pool and l.community_id = u.c
+            order by l.rank limit greatest(slots - few, 0) offset few) z
+    )
+    select lane from (select lane, score from first union all select lane, score from more) candidates
+      order by score, lane limit 4 * slots);
+end $$;
+
+-- Locks up to `slots` ready lanes.
+create function queue.pick(of_pool text, slots integer, penalty float8) returns text[] language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+  wanted text[] := array(select lane from queue.lane where state = 1 and pool = of_pool
+    order by community_id limit slots + 1);
+begin
+  if cardinality(wanted) > slots then                         -- else all are wanted: there is nothing to choose
+    wanted := queue.rank_lanes(of_pool, slots, penalty);
+  end if;
   return array(
     select w.lane from unnest(wanted) with ordinality w(lane, nth) cross join lateral (
       select 1 from queue.lane l where l.lane = w.lane and l.state + 0 = 1 for update skip locked) locked
@@ -311,6 +350,8 @@ returns setof queue.granted language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   locked text[] := queue.pick(of_pool, slots, penalty);
+  heads bigint[];
+  keys text[];                                                -- of heads that keep equal jobs out until now
   empty text[];
 begin
   if cardinality(locked) = 0 then
@@ -319,31 +360,31 @@ begin
   -- step grant.locked
   -- A new statement has a new snapshot: the head is read after the lane is locked (pitfall 1). A pinned head stays
   -- the head, whatever was committed before it since (pitfall 5).
+  select array_agg(j.id) filter (where j.id is not null), array_agg(j.key) filter (where j.scope = 1),
+      array_agg(l.lane) filter (where j.id is null)
+    into heads, keys, empty
+    from queue.lane l left join lateral (
+      select p.id, p.key, p.scope from queue.job p where p.id = l.job_id
+      union all
+      (select f.id, f.key, f.scope from queue.job f where f.lane = l.lane and l.job_id is null
+        order by f.place limit 1)) j on true
+    where l.lane = any(locked);
+  if keys is not null then
+    delete from queue.key where key = any(array(
+      select k.key from queue.key k where k.key = any(keys) and k.job_id = any(heads) and k.scope = 1
+        for update skip locked));
+    -- A key that could not be locked is leant on by an enqueuer; its job is passed over.
+    heads := array(select unnest(heads) except
+      select k.job_id from queue.key k where k.key = any(keys) and k.scope = 1);
+  end if;
   return query
-  with head as materialized (
-    select l.lane as of_lane, case when l.job_id is null then j.attempt else l.attempt end + 1 as nth,
-        case when l.job_id is null then j.snoozed else l.snoozed end as naps, j.*
-      from queue.lane l cross join lateral (
-        select * from queue.job p where p.id = l.job_id
-        union all
-        (select * from queue.job f where f.lane = l.lane and l.job_id is null order by f.place limit 1)) j
-      where l.lane = any(locked)
-  ), mine as materialized (
-    select h.*, k.job_id as keyed, k.retired from head h left join lateral (
-      select o.job_id, exists (select from queue.key t where t.key = h.key and t.job_id = h.id for update skip locked)
-        as retired from queue.key o where o.key = h.key and o.job_id = h.id and o.scope = 1) k on h.scope = 1
-  ), retired as (
-    delete from queue.key k using mine m where k.key = m.key and k.job_id = m.id and m.retired
-  )
   update queue.lane l set state = 2, worker = to_worker, granted_at = voidbot.now(), cancel = false, wake_at = null,
-      job_id = m.id, attempt = m.nth, snoozed = m.naps
-    from mine m where l.lane = m.of_lane and (m.keyed is null or m.retired)
-    returning m.id, l.lane, l.attempt, m.pool, m.community_id, m.kind, m.room_id, m.person_id, m.trace, m.payload,
-      m.max_attempts, m.naps, m.head_start, m.created_at, m.due_at, l.granted_at;
-  empty := array(select l.lane from queue.lane l where l.lane = any(locked) and l.state + 0 = 1
-    and not exists (select from queue.job j where j.id = l.job_id)
-    and (l.job_id is not null or not exists (select from queue.job j where j.lane = l.lane)));
-  if cardinality(empty) > 0 then
+      job_id = j.id, attempt = case when l.job_id is null then j.attempt else l.attempt end + 1,
+      snoozed = case when l.job_id is null then j.snoozed else l.snoozed end
+    from unnest(heads) h(id) join queue.job j on j.id = h.id where l.lane = j.lane
+    returning j.id, l.lane, l.attempt, j.pool, j.community_id, j.kind, j.room_id, j.person_id, j.trace, j.payload,
+      j.max_attempts, l.snoozed, j.head_start, j.created_at, j.due_at, l.granted_at;
+  if empty is not null then
     perform queue.next_head(empty);
   end if;
 end $$;
@@ -377,52 +418,72 @@ declare
   freed text[];
   ids bigint[];
   verdicts text[];
+  all_well boolean;
 begin
-  lanes := array(select r.lane from jsonb_populate_recordset(null::queue.result, results) r);
+  select array_agg(r.lane), bool_and(r.outcome = 'ok') into lanes, all_well
+    from jsonb_populate_recordset(null::queue.result, results) r;
   perform 1 from queue.lane where lane = any(lanes) order by lane for update;
   -- step settle.locked
-  with mine as materialized (
-    select j.*, l.attempt as tried, l.snoozed as naps, l.granted_at, r.error as why, r.delay,
-        r.outcome = 'snooze' as snoozes,
-        case when r.outcome = 'ok' then 'done' when r.outcome = 'cancel' then 'cancelled'
-          when r.outcome = 'discard' then 'discarded' when r.outcome = 'dead' then 'dead'
-          when l.cancel then 'cancelled'
-          when r.outcome = 'retry' and l.attempt - l.snoozed >= j.max_attempts then 'dead'
-          else 'waiting' end as verdict
-      from jsonb_populate_recordset(null::queue.result, results) r
-      join queue.lane l on l.lane = r.lane and l.job_id = r.job_id and l.attempt = r.attempt and l.worker = of_worker
-        and l.state + 0 = 2
-      join queue.job j on j.id = r.job_id
-  ), gone as (
-    delete from queue.job j using mine m where j.id = m.id and (m.verdict <> 'waiting' or m.yields)
-  ), finished as (
-    insert into queue.done (id, lane, pool, community_id, kind, outcome, attempt, error, room_id, person_id, trace,
-        created_at, due_at, granted_at)
-      select id, lane, pool, community_id, kind, verdict, tried, why, room_id, person_id, trace, created_at, due_at,
-        granted_at from mine where verdict <> 'waiting'
-  ), died as (
-    insert into queue.dead (id, place, lane, pool, community_id, kind, head_start, due_at, attempt, snoozed,
-        max_attempts, yields, key, scope, room_id, person_id, trace, payload, created_at, error)
-      select id, place, lane, pool, community_id, kind, head_start, due_at, tried, naps, max_attempts, yields, key,
-        scope, room_id, person_id, trace, payload, created_at, coalesce(why, '') from mine where verdict = 'dead'
-  ), delayed as (
-    insert into queue.later (id, lane, pool, community_id, kind, head_start, due_at, attempt, snoozed, max_attempts,
-        yields, key, scope, room_id, person_id, trace, payload, created_at)
-      select id, lane, pool, community_id, kind, head_start, voidbot.now() + make_interval(secs => delay), tried,
-        naps + snoozes::integer, max_attempts, yields, key, scope, room_id, person_id, trace, payload, created_at
-        from mine where verdict = 'waiting' and yields
-  ), keys as (
-    delete from queue.key k using mine m where k.key = m.key and k.job_id = m.id and k.scope = 2
-      and m.verdict <> 'waiting'
-  ), stay as (
-    -- A strict job keeps its lane, pinned, while it waits; without a delay it is ready at once.
-    update queue.lane l set state = case when m.delay > 0 then 3 else 1 end, worker = null, granted_at = null,
-        wake_at = case when m.delay > 0 then voidbot.now() + make_interval(secs => m.delay) end,
-        snoozed = l.snoozed + m.snoozes::integer
-      from mine m where l.lane = m.lane and m.verdict = 'waiting' and not m.yields
-  )
-  select array_agg(m.id), array_agg(m.verdict), array_agg(m.lane) filter (where m.verdict <> 'waiting' or m.yields)
-    into ids, verdicts, freed from mine m;
+  if all_well then
+    -- Nearly always. A statement that can do every outcome, as below, has to open many more tables.
+    with gone as (
+      delete from queue.job j using jsonb_populate_recordset(null::queue.result, results) r, queue.lane l
+        where l.lane = r.lane and l.job_id = r.job_id and l.attempt = r.attempt and l.worker = of_worker
+          and l.state + 0 = 2 and j.id = r.job_id
+        returning j.*, l.attempt as tried, l.granted_at
+    ), finished as (
+      insert into queue.done (id, lane, pool, community_id, kind, outcome, attempt, room_id, person_id, trace,
+          created_at, due_at, granted_at)
+        select id, lane, pool, community_id, kind, 'done', tried, room_id, person_id, trace, created_at, due_at,
+          granted_at from gone
+    ), keys as (
+      delete from queue.key k using gone g where g.scope = 2 and k.key = g.key and k.job_id = g.id
+    )
+    select array_agg(id), array_agg('done'::text), array_agg(lane) into ids, verdicts, freed from gone;
+  else
+    with mine as materialized (
+      select j.*, l.attempt as tried, l.snoozed as naps, l.granted_at, r.error as why, r.delay,
+          r.outcome = 'snooze' as snoozes,
+          case when r.outcome = 'ok' then 'done' when r.outcome = 'cancel' then 'cancelled'
+            when r.outcome = 'discard' then 'discarded' when r.outcome = 'dead' then 'dead'
+            when l.cancel then 'cancelled'
+            when r.outcome = 'retry' and l.attempt - l.snoozed >= j.max_attempts then 'dead'
+            else 'waiting' end as verdict
+        from jsonb_populate_recordset(null::queue.result, results) r
+        join queue.lane l on l.lane = r.lane and l.job_id = r.job_id and l.attempt = r.attempt and l.worker = of_worker
+          and l.state + 0 = 2
+        join queue.job j on j.id = r.job_id
+    ), gone as (
+      delete from queue.job j using mine m where j.id = m.id and (m.verdict <> 'waiting' or m.yields)
+    ), finished as (
+      insert into queue.done (id, lane, pool, community_id, kind, outcome, attempt, error, room_id, person_id, trace,
+          created_at, due_at, granted_at)
+        select id, lane, pool, community_id, kind, verdict, tried, why, room_id, person_id, trace, created_at, due_at,
+          granted_at from mine where verdict <> 'waiting'
+    ), died as (
+      insert into queue.dead (id, place, lane, pool, community_id, kind, head_start, due_at, attempt, snoozed,
+          max_attempts, yields, key, scope, room_id, person_id, trace, payload, created_at, error)
+        select id, place, lane, pool, community_id, kind, head_start, due_at, tried, naps, max_attempts, yields, key,
+          scope, room_id, person_id, trace, payload, created_at, coalesce(why, '') from mine where verdict = 'dead'
+    ), delayed as (
+      insert into queue.later (id, lane, pool, community_id, kind, head_start, due_at, attempt, snoozed, max_attempts,
+          yields, key, scope, room_id, person_id, trace, payload, created_at)
+        select id, lane, pool, community_id, kind, head_start, voidbot.now() + make_interval(secs => delay), tried,
+          naps + snoozes::integer, max_attempts, yields, key, scope, room_id, person_id, trace, payload, created_at
+          from mine where verdict = 'waiting' and yields
+    ), keys as (
+      delete from queue.key k using mine m where k.key = m.key and k.job_id = m.id and k.scope = 2
+        and m.verdict <> 'waiting'
+    ), stay as (
+      -- A strict job keeps its lane, pinned, while it waits; without a delay it is ready at once.
+      update queue.lane l set state = case when m.delay > 0 then 3 else 1 end, worker = null, granted_at = null,
+          wake_at = case when m.delay > 0 then voidbot.now() + make_interval(secs => m.delay) end,
+          snoozed = l.snoozed + m.snoozes::integer
+        from mine m where l.lane = m.lane and m.verdict = 'waiting' and not m.yields
+    )
+    select array_agg(m.id), array_agg(m.verdict), array_agg(m.lane) filter (where m.verdict <> 'waiting' or m.yields)
+      into ids, verdicts, freed from mine m;
+  end if;
   -- step settle.removed
   if freed is not null then
     perform queue.next_head(freed);
@@ -432,7 +493,8 @@ end $$;
 
 -- Settle, then claim for each pool, in one round trip. Rows with `settled` answer results, the others are grants.
 create function queue.cycle(of_worker uuid, results jsonb, pools text[], free integer[], penalty float8)
-returns table (settled text, granted queue.granted) language plpgsql as $$
+returns table (settled text, granted queue.granted) language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
   perform queue.check_worker(of_worker);
   if jsonb_array_length(results) > 0 then
@@ -441,10 +503,11 @@ begin
   end if;
   if cardinality(pools) > 0 then
     perform queue.promote();
-    for n in 1 .. cardinality(pools) loop
-      return query select null, g::queue.granted from queue.grant_slots(of_worker, pools[n], free[n], penalty) g;
-    end loop;
   end if;
+  for n in 1 .. cardinality(pools) loop
+    continue when not exists (select from queue.lane where state = 1 and pool = pools[n]);
+    return query select null, g::queue.granted from queue.grant_slots(of_worker, pools[n], free[n], penalty) g;
+  end loop;
 end $$;
 
 -- Registers an incarnation. Its predecessor in the same process is over: it is not waited for.

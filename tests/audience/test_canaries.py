@@ -10,7 +10,7 @@ from bot.commands import COMMANDS
 from core.domain.ids import CommunityId, RoomId, RoomKey
 from core.domain.prompt import ModelRequest
 from core.domain.rooms import ArchiveSwitch, RoomKind
-from core.store import archive, people
+from core.store import access, archive, people, places
 from tests.fakes import ScriptedModel
 from tests.flows.line import Line, running_line
 
@@ -76,11 +76,11 @@ async def plant(line: Line) -> None:
         home = CommunityId(await tx.fetchval("select id from voidbot.communities"))
         mara = await people.find_person(tx, "console", "mara", home)
         assert mara is not None
-        room = await archive.add_room(
+        room = await places.add_room(
             tx, home, RoomKey("console", "vault"), RoomKind.TERMINAL, "canaryroom",
             topic="canarytopic", archive=ArchiveSwitch.ON,
         )  # fmt: skip
-        await people.save_access(tx, room, home, everyone=False, users=[mara.id])
+        await access.save_access(tx, room, home, everyone=False, users=[mara.id])
         staff = RoomId(await tx.fetchval("select id from voidbot.rooms where chat_ref = 'staff'"))
         stranger = await people.ensure_person(tx, "console", "ghost", home, "canaryname")
         await archive.add_message(

@@ -5,7 +5,7 @@ import random
 from core.domain import audience
 from core.domain.audience import InRoom, Private, RoomAccess, readable_by_all, readable_rooms, usable
 from core.domain.ids import CommunityId, PersonId, RoomId
-from core.store import people
+from core.store import access
 from core.store.engine import Database, Tx
 from tests.audience.worlds import Reach, Truth, all_complaints, draw, told, venues
 
@@ -66,7 +66,7 @@ async def test_the_database_knows_the_same_rooms_as_the_pure_rule(database: Data
                             else Private(persons[venue.person_id])
                         )
                         who = None if asker is None else persons[asker]
-                        found = await people.list_readable(tx, homes[home], at, who)
+                        found = await access.list_readable(tx, homes[home], at, who)
                         mine = {
                             room for room in truth.rooms if truth.minds[truth.rooms[room].home] == truth.minds[home]
                         }

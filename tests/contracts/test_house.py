@@ -18,12 +18,13 @@ TESTS = [each for each in sources("tests", "scripts", "benchmarks") if not each.
 
 # Who may write a table. One module each; the reason stands beside a second one.
 OWNERS: dict[str, set[str]] = {
-    "archive": {"communities", "rooms", "messages", "message_revisions"},
-    "people": {
-        *("people", "person_names", "memberships", "roles", "membership_roles"),
-        *("room_access", "room_access_roles", "room_access_users"),
-    },
-    "inbox": {"inbox", "turns", "decisions"},
+    "places": {"communities", "rooms", "room_aliases"},
+    "archive": {"messages", "message_revisions"},
+    "people": {"people", "person_names", "memberships"},
+    "access": {"roles", "membership_roles", "room_access", "room_access_roles", "room_access_users"},
+    "platforms": {"platform_memory", "platform_starts"},
+    "inbox": {"inbox", "turns"},
+    "decisions": {"decisions"},
     "outbox": {"outbox", "outbox_parts", "receipts", "receipt_sources"},
     "shown": {"console_messages"},
     "purses": {"purses"},
@@ -33,7 +34,10 @@ OWNERS: dict[str, set[str]] = {
     "audit": {"audit"},
 }
 SECOND_WRITERS = {
-    ("communities", "people"): "raises access_epoch together with the access rows that it dates",
+    ("communities", "access"): "raises access_epoch together with the access rows that it dates",
+    ("rooms", "archive"): "counts last_archived_seq up in the statement that stores the message",
+    ("inbox", "decisions"): "makes the event part of its turn in the statement that says so",
+    ("turns", "decisions"): "the same statement notes the job that answers",
     ("audit", "jobs"): "the queue's own account of a requeue, in the requeue's transaction",
 }
 QUEUE = {"core/store/jobs.py", "core/store/leases.py"}

@@ -8,7 +8,7 @@ from core.domain.ids import CommunityId, RoomId, RoomKey
 from core.domain.rooms import ArchiveSwitch, RoomMode
 from core.domain.speech import SilenceReason
 from core.ports import RetryAfter, SendRefused, Unsent
-from core.store import archive, people
+from core.store import access, places
 from tests.crash.child import answer_to, token_of
 from tests.crash.stages import HeldModel, line_that_cannot_send, line_that_only_sends
 from tests.fakes import ManualClock, RecordingFrontEnd, ScriptedModel
@@ -38,7 +38,7 @@ async def close_to_everyone(line: Line, name: str) -> None:
     room = await room_id(line, name)
     community = CommunityId(int(str(await line.value("select community_id from voidbot.rooms where id = $1", room))))
     async with line.database.transaction() as tx:
-        await people.save_access(tx, room, community, everyone=False)
+        await access.save_access(tx, room, community, everyone=False)
 
 
 async def keep_a_saying(line: Line, name: str, text: str) -> None:
@@ -46,7 +46,7 @@ async def keep_a_saying(line: Line, name: str, text: str) -> None:
     await line.say("Ben", "hello all", room=name)
     room = await room_id(line, name)
     async with line.database.transaction() as tx:
-        await archive.save_mode(tx, room, archive=ArchiveSwitch.ON)
+        await places.save_mode(tx, room, archive=ArchiveSwitch.ON)
     await line.say("Ben", text, room=name)
 
 
@@ -76,7 +76,7 @@ async def test_a_room_silenced_meanwhile_stays_silent(fresh_dsn: str) -> None:
         await line.say("Ana", "@void when is the feast?")
         await answered(line)
         async with line.database.transaction() as tx:
-            await archive.save_mode(tx, RoomId(1), mode=RoomMode.SILENT)
+            await places.save_mode(tx, RoomId(1), mode=RoomMode.SILENT)
     async with running_line(fresh_dsn, model=ScriptedModel()) as line:
         await line.quiet()
         assert line.front_end.shown == {}

@@ -6,7 +6,7 @@ from core.domain.ids import CommunityId, PersonId, RoomId
 from core.domain.prompt import ModelRequest
 from core.domain.speech import SilenceReason
 from core.ports import RetryAfter
-from core.store import people
+from core.store import access
 from tests.fakes import ScriptedModel
 from tests.flows.line import Line, running_line
 
@@ -24,7 +24,7 @@ async def open_to(line: Line, room: str, *persons: str) -> None:
     home, _, room_id = await ids(line, "mara", room)
     readers = [(await ids(line, person, room))[1] for person in persons]
     async with line.database.transaction() as tx:
-        await people.save_access(tx, room_id, home, everyone=not persons, users=readers)
+        await access.save_access(tx, room_id, home, everyone=not persons, users=readers)
 
 
 @pytest.mark.field("F041")

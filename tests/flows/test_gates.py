@@ -9,7 +9,7 @@ import pytest
 from core.chat import receipts
 from core.domain.messages import Address, Origin
 from core.domain.speech import SilenceReason
-from core.store.inbox import DecisionRow
+from core.store.decisions import DecisionRow
 from tests.conftest import on_database, run_sql
 from tests.fakes import RecordingFrontEnd, ScriptedModel
 from tests.flows.line import Line, running_line

@@ -135,8 +135,8 @@ async def test_a_check_that_answers_again_is_believed_again(checks: Checks) -> N
 @pytest.mark.parametrize(
     ("field", "value", "name", "reason"),
     [
-        ("schema", ("0001", "0002"), "schema", "at 0001, needs 0002: run `voidbot db migrate`"),
-        ("schema", (None, "0002"), "schema", "at nothing, needs 0002: run `voidbot db migrate`"),
+        ("schema", ("0002", "0003"), "schema", "at 0002, needs 0003: run `voidbot db migrate`"),
+        ("schema", (None, "0003"), "schema", "at nothing, needs 0003: run `voidbot db migrate`"),
         ("tick_age_s", None, "worker", "no worker has ticked yet"),
         ("tick_age_s", 10.0, "worker", "last tick 10 s ago"),
         ("oldest_ready_s", 300.0, "queue", "oldest ready job has waited 300 s"),

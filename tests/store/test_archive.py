@@ -7,7 +7,7 @@ import pytest
 from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
 from core.domain.rooms import ArchiveSwitch, RoomKind, RoomState
 from core.retrieval import service
-from core.store import archive, people
+from core.store import access, archive, people, places
 from core.store.engine import Database, Tx
 from tests.fakes import ManualClock
 
@@ -18,9 +18,9 @@ Home = tuple[CommunityId, RoomId, RoomId, PersonId]
 async def home(database: Database) -> Home:
     """A community with two rooms and one person."""
     async with database.transaction() as tx:
-        community = await archive.add_community(tx, "console", "console", "Here")
+        community = await places.add_community(tx, "console", "console", "Here")
         rooms = [
-            await archive.add_room(
+            await places.add_room(
                 tx, community, RoomKey("console", name), RoomKind.TERMINAL, name, archive=ArchiveSwitch.ON
             )
             for name in ("one", "two")
@@ -113,8 +113,8 @@ async def test_any_question_can_be_searched(database: Database, home: Home, cloc
 async def test_a_community_that_was_left_closes_its_rooms(database: Database, home: Home) -> None:
     async with database.transaction() as tx:
         await tx.execute("update voidbot.communities set state = 'left'")
-        room = await archive.load_room(tx, home[1])
+        room = await places.load_room(tx, home[1])
         assert room.state is RoomState.DELETED and not room.archived
-        await people.save_access(tx, home[1], home[0], everyone=True)
-        world = await people.load_world(tx, home[0], [home[3]])
+        await access.save_access(tx, home[1], home[0], everyone=True)
+        world = await access.load_world(tx, home[0], [home[3]])
         assert not world.rooms[home[1]].open

@@ -5,15 +5,15 @@ import pytest
 from core.domain.audience import InRoom, Private, Venue
 from core.domain.ids import CommunityId, RoomId, RoomKey
 from core.domain.rooms import RoomKind
-from core.store import archive, people
+from core.store import access, people, places
+from core.store.access import ReadableRooms
 from core.store.engine import Database
-from core.store.people import ReadableRooms
 
 
 async def _home(database: Database) -> tuple[CommunityId, RoomId]:
     async with database.transaction() as tx:
-        community = await archive.add_community(tx, "console", "console", "Here")
-        return community, await archive.add_room(tx, community, RoomKey("console", "one"), RoomKind.TERMINAL, "one")
+        community = await places.add_community(tx, "console", "console", "Here")
+        return community, await places.add_room(tx, community, RoomKey("console", "one"), RoomKind.TERMINAL, "one")
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b", "half \ud800", "n" * 10_000, "two\nlines", "\u202eevil"])
@@ -50,16 +50,16 @@ async def test_readable_rooms_follow_every_change(database: Database) -> None:
     async def read(venue: Venue) -> frozenset[RoomId]:
         async with database.transaction() as tx:
             found = await rooms.load(tx, home, venue, None)
-            assert found == await people.list_readable(tx, home, venue, None)
+            assert found == await access.list_readable(tx, home, venue, None)
             return found
 
     assert await read(Private(ana)) == frozenset()
     assert await read(InRoom(room)) == {room}  # unknown readers: itself alone
     async with database.transaction() as tx:
-        await people.save_access(tx, room, home, everyone=True)
+        await access.save_access(tx, room, home, everyone=True)
     assert await read(Private(ana)) == {room} == await read(Private(ben))
     async with database.transaction() as tx:
-        await people.save_access(tx, room, home, everyone=False, users=[ben])
+        await access.save_access(tx, room, home, everyone=False, users=[ben])
     assert await read(Private(ana)) == frozenset()
     assert await read(Private(ben)) == {room}
     async with database.transaction() as tx:
@@ -72,13 +72,13 @@ async def test_what_rests_on_a_lost_room_may_not_be_said_to_who_lost_it(database
     rooms = ReadableRooms()
     async with database.transaction() as tx:
         ana = (await people.ensure_person(tx, "console", "ana", home, "Ana")).id
-        other = await archive.add_room(tx, home, RoomKey("console", "two"), RoomKind.TERMINAL, "two")
+        other = await places.add_room(tx, home, RoomKey("console", "two"), RoomKind.TERMINAL, "two")
         assert await rooms.allow(tx, home, room, ana, [room])  # readers unknown
         assert not await rooms.allow(tx, home, room, ana, [room, other])
-        await people.save_access(tx, room, home, everyone=False, users=[ana])
+        await access.save_access(tx, room, home, everyone=False, users=[ana])
     async with database.transaction() as tx:
         assert await rooms.allow(tx, home, room, ana, [room])
-        await people.save_access(tx, room, home, everyone=False)
+        await access.save_access(tx, room, home, everyone=False)
     async with database.transaction() as tx:
         assert not await rooms.allow(tx, home, room, ana, [room])
         assert await rooms.allow(tx, home, room, None, [room])  # the room still hears itself

@@ -1,0 +1,339 @@
+"""Communities and rooms, and where a platform's key leads. Only this module writes these tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.domain.ids import CommunityId, RoomId, RoomKey
+from core.domain.platforms import Surroundings
+from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
+from core.store.archive import clean
+from core.store.engine import Row, Tx
+
+_ROOM_COLUMNS = """
+r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
+r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
+case when r.archive = 'inherit' then coalesce(p.archive, 'off') else r.archive end = 'on' as archived"""
+_ROOM_FROM = """
+from voidbot.rooms r join voidbot.communities c on c.id = r.community_id left join voidbot.rooms p on p.id = r.parent_id
+"""
+_ROOM = f"select {_ROOM_COLUMNS} {_ROOM_FROM}"
+_PLACE = f"""
+select {_ROOM_COLUMNS}, c.chat_ref as community_ref, c.name as community_name, c.mind_id, c.timezone,
+       c.language as community_language, c.access_epoch, c.settings_version,
+       (select sum(o.access_epoch)::bigint from voidbot.communities o where o.mind_id = c.mind_id) as mind_epoch
+{_ROOM_FROM}"""
+_BY_KEY = " where r.platform = $1 and r.chat_ref = $2 and r.topic_ref = $3"
+_BY_ALIAS = """
+ where r.id = (select room_id from voidbot.room_aliases where platform = $1 and chat_ref = $2 and topic_ref = $3)"""
+
+
+def room_of(row: Row) -> Room:
+    """Return the room that a row of `_ROOM`'s columns holds."""
+    quiet = None if row["quiet_from"] is None else QuietHours(row["quiet_from"], row["quiet_to"])
+    gone = row["community_state"] != "active"
+    return Room(
+        id=RoomId(row["id"]),
+        community_id=CommunityId(row["community_id"]),
+        key=RoomKey(row["platform"], row["chat_ref"], row["topic_ref"]),
+        kind=RoomKind(row["kind"]),
+        name=row["name"],
+        topic=row["topic"],
+        mode=RoomMode(row["mode"]),
+        archived=row["archived"] and not gone,
+        unattended=row["unattended"],
+        state=RoomState.DELETED if gone else RoomState(row["state"]),
+        language=row["language"],
+        persona=row["persona"],
+        quiet_hours=quiet,
+        paused=row["paused"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A room, its community, and `mind_epoch`: it rises with every change of who may read what in the mind."""
+
+    room: Room
+    community: Community
+    mind_epoch: int
+
+
+def _place_of(row: Row) -> Place:
+    community = Community(
+        id=CommunityId(row["community_id"]),
+        platform=row["platform"],
+        chat_ref=row["community_ref"],
+        name=row["community_name"],
+        mind_id=row["mind_id"],
+        timezone=row["timezone"],
+        language=row["community_language"],
+        access_epoch=row["access_epoch"],
+        settings_version=row["settings_version"],
+    )
+    return Place(room_of(row), community, row["mind_epoch"])
+
+
+async def find_place(tx: Tx, key: RoomKey) -> Place | None:
+    """Return the room with this platform key and its community, as both stand now."""
+    row = await tx.fetchrow(_PLACE + _BY_KEY, key.platform, key.chat_ref, key.topic_ref)
+    if row is None:  # seldom: the room is new, or has moved
+        row = await tx.fetchrow(_PLACE + _BY_ALIAS, key.platform, key.chat_ref, key.topic_ref)
+    return None if row is None else _place_of(row)
+
+
+async def load_place(tx: Tx, room_id: RoomId) -> Place:
+    """Return the room and its community as both stand now."""
+    row = await tx.fetchrow(_PLACE + " where r.id = $1", room_id)
+    if row is None:
+        raise LookupError(f"no room {room_id}")
+    return _place_of(row)
+
+
+async def load_room(tx: Tx, room_id: RoomId) -> Room:
+    """Return the room as it stands now."""
+    row = await tx.fetchrow(_ROOM + " where r.id = $1", room_id)
+    if row is None:
+        raise LookupError(f"no room {room_id}")
+    return room_of(row)
+
+
+async def list_rooms(tx: Tx, community_id: CommunityId) -> list[Room]:
+    """Return the community's rooms by name."""
+    return [room_of(row) for row in await tx.fetch(_ROOM + " where c.id = $1 order by r.name, r.id", community_id)]
+
+
+async def count_rooms(tx: Tx) -> int:
+    """Return how many rooms there are."""
+    return int(await tx.fetchval("select count(*) from voidbot.rooms"))
+
+
+async def load_community(tx: Tx, community_id: CommunityId) -> Community:
+    """Return the community as it stands now."""
+    row = await tx.fetchrow("select * from voidbot.communities where id = $1", community_id)
+    if row is None:
+        raise LookupError(f"no community {community_id}")
+    return Community(
+        id=CommunityId(row["id"]),
+        platform=row["platform"],
+        chat_ref=row["chat_ref"],
+        name=row["name"],
+        mind_id=row["mind_id"],
+        timezone=row["timezone"],
+        language=row["language"],
+        access_epoch=row["access_epoch"],
+        settings_version=row["settings_version"],
+    )
+
+
+async def add_community(
+    tx: Tx, platform: str, chat_ref: str, name: str, *, timezone: str = "UTC", language: str = "en"
+) -> CommunityId:
+    """Add a community unless it is there; return its id. Its mind is its own (charter D8)."""
+    await tx.execute(
+        "insert into voidbot.communities (platform, chat_ref, name, mind_id, timezone, language)"
+        " values ($1, $2, $3, $1 || ':' || $2, $4, $5) on conflict (platform, chat_ref) do nothing",
+        platform,
+        chat_ref,
+        name,
+        timezone,
+        language,
+    )
+    return CommunityId(
+        await tx.fetchval(
+            "select id from voidbot.communities where platform = $1 and chat_ref = $2", platform, chat_ref
+        )
+    )
+
+
+async def has_community(tx: Tx, platform: str) -> bool:
+    """Return whether the platform has any community yet."""
+    return bool(await tx.fetchval("select exists (select 1 from voidbot.communities where platform = $1)", platform))
+
+
+async def add_room(
+    tx: Tx,
+    community_id: CommunityId,
+    key: RoomKey,
+    kind: RoomKind,
+    name: str,
+    *,
+    topic: str = "",
+    archive: ArchiveSwitch = ArchiveSwitch.INHERIT,
+) -> RoomId:
+    """Add a room unless it is there; return its id. It starts in mode `mention`, in its community's language."""
+    await tx.execute(
+        "insert into voidbot.rooms (community_id, platform, chat_ref, topic_ref, kind, name, topic, archive, language)"
+        " select $1, $2, $3, $4, $5, $6, $7, $8, language from voidbot.communities where id = $1"
+        " on conflict (platform, chat_ref, topic_ref) do nothing",
+        community_id,
+        key.platform,
+        key.chat_ref,
+        key.topic_ref,
+        kind,
+        name,
+        topic,
+        archive,
+    )
+    return RoomId(
+        await tx.fetchval(
+            "select id from voidbot.rooms where platform = $1 and chat_ref = $2 and topic_ref = $3",
+            key.platform,
+            key.chat_ref,
+            key.topic_ref,
+        )
+    )
+
+
+# A room that is new takes its parent's switches along: a thread is no way around them.
+_MEET = """
+insert into voidbot.rooms (community_id, platform, chat_ref, topic_ref, kind, parent_id, name, topic, archive, language,
+                           mode, persona, unattended)
+select c.id, $2, $3, $4, $5, p.id, $6, $7, case when p.id is null then 'off' else 'inherit' end, c.language,
+       coalesce(p.mode, 'mention'), coalesce(p.persona, 'plain'), coalesce(p.unattended, false)
+from voidbot.communities c
+left join voidbot.rooms p on p.platform = $2 and p.chat_ref = $8 and p.topic_ref = $9
+where c.id = $1
+on conflict (platform, chat_ref, topic_ref) do update set kind = excluded.kind, name = excluded.name,
+  topic = excluded.topic, parent_id = coalesce(excluded.parent_id, rooms.parent_id), state = 'active'
+returning id"""
+
+
+async def meet_room(tx: Tx, community_id: CommunityId, key: RoomKey, about: Surroundings) -> RoomId:
+    """Make the room's row, or bring it to what the platform says of it now; return its id.
+
+    A new room's archive is off; one that hangs on another takes over the other's switches.
+    """
+    parent = about.parent
+    return RoomId(
+        await tx.fetchval(
+            _MEET,
+            community_id,
+            key.platform,
+            key.chat_ref,
+            key.topic_ref,
+            about.kind,
+            clean(about.name) or key.chat_ref,
+            clean(about.topic),
+            None if parent is None else parent.chat_ref,
+            None if parent is None else parent.topic_ref,
+        )
+    )
+
+
+async def save_mode(
+    tx: Tx, room_id: RoomId, *, mode: RoomMode | None = None, archive: ArchiveSwitch | None = None
+) -> None:
+    """Set what is not None, and count the community's settings version up."""
+    await tx.execute(
+        "with r as (update voidbot.rooms set mode = coalesce($2, mode), archive = coalesce($3, archive)"
+        " where id = $1 returning community_id)"
+        " update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id",
+        room_id,
+        mode,
+        archive,
+    )
+
+
+async def save_persona(tx: Tx, room_id: RoomId, name: str) -> None:
+    """Set the room's style pack."""
+    await tx.execute("update voidbot.rooms set persona = $2 where id = $1", room_id, name)
+
+
+_LEARN_COMMUNITY = """
+insert into voidbot.communities (platform, chat_ref, name, mind_id, timezone, language)
+values ($1, $2, $3, $1 || ':' || $2, $4, $5)
+on conflict (platform, chat_ref) do update set name = excluded.name, state = 'active'
+returning id"""
+_CLOSE_OTHERS = """
+with recursive gone as (
+    select id from voidbot.rooms where community_id = $1 and parent_id is null and kind = 'channel'
+      and state = 'active' and id <> all($2::bigint[])
+    union select r.id from voidbot.rooms r join gone on r.parent_id = gone.id)
+update voidbot.rooms set state = 'deleted' where id in (select id from gone)"""
+_CLOSE = """
+with recursive gone as (
+    select id from voidbot.rooms where platform = $1 and chat_ref = $2 and topic_ref = $3
+    union select r.id from voidbot.rooms r join gone on r.parent_id = gone.id)
+update voidbot.rooms set state = 'deleted' where id in (select id from gone)"""
+_ALIAS = """
+insert into voidbot.room_aliases (platform, chat_ref, topic_ref, room_id) values ($1, $2, $3, $4)
+on conflict (platform, chat_ref, topic_ref) do update set room_id = excluded.room_id"""
+_MET_TWICE = """
+select n.id as newer, o.id as older, o.community_id from voidbot.rooms n
+join voidbot.rooms o on o.platform = n.platform and o.chat_ref = $2 and o.topic_ref = n.topic_ref
+where n.platform = $1 and n.chat_ref = $3"""
+
+
+async def learn_community(tx: Tx, platform: str, ref: str, name: str, *, timezone: str, language: str) -> CommunityId:
+    """Add the community, or open it again under its present name; the last two are for one never seen."""
+    return CommunityId(await tx.fetchval(_LEARN_COMMUNITY, platform, ref, clean(name) or ref, timezone, language))
+
+
+async def close_others(tx: Tx, community_id: CommunityId, kept: Sequence[RoomId]) -> None:
+    """Close the channels of the community that are not among `kept`, with what hangs on them."""
+    await tx.execute(_CLOSE_OTHERS, community_id, kept)
+
+
+async def close_room(tx: Tx, key: RoomKey) -> None:
+    """Close the room and what hangs on it."""
+    await tx.execute(_CLOSE, key.platform, key.chat_ref, key.topic_ref)
+
+
+async def close_community(tx: Tx, platform: str, ref: str) -> None:
+    """Close the community until the platform speaks of it again."""
+    await tx.execute(
+        "update voidbot.communities set state = 'gone', access_epoch = access_epoch + 1"
+        " where platform = $1 and chat_ref = $2",
+        platform,
+        ref,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetTwice:
+    """A room that was met under its new id before the word of the move came."""
+
+    newer: RoomId
+    older: RoomId
+    community_id: CommunityId
+
+
+async def list_met_twice(tx: Tx, old: RoomKey, new: RoomKey) -> list[MetTwice]:
+    """Return the rooms of a moved chat that have a row under either id."""
+    rows = await tx.fetch(_MET_TWICE, old.platform, old.chat_ref, new.chat_ref)
+    return [MetTwice(RoomId(row["newer"]), RoomId(row["older"]), CommunityId(row["community_id"])) for row in rows]
+
+
+async def remove_room(tx: Tx, room_id: RoomId) -> None:
+    """Remove a room whose rows have all gone to another."""
+    await tx.execute("delete from voidbot.rooms where id = $1", room_id)
+
+
+async def move_chat(tx: Tx, old: RoomKey, new: RoomKey) -> None:
+    """Give a chat's rooms, and the community that it is, the new id; the old id leads to the same rooms."""
+    moved = await tx.fetch(
+        "update voidbot.rooms set chat_ref = $3 where platform = $1 and chat_ref = $2 returning id, topic_ref",
+        old.platform,
+        old.chat_ref,
+        new.chat_ref,
+    )
+    for row in moved:
+        await tx.execute(_ALIAS, old.platform, old.chat_ref, row["topic_ref"], row["id"])
+    ours = await find_community(tx, old.platform, old.chat_ref)
+    if not moved or ours is None:
+        return
+    theirs = await find_community(tx, new.platform, new.chat_ref)
+    if theirs is not None:  # made for the new id meanwhile; what is left in it are topics that the old one lacked
+        await tx.execute("update voidbot.rooms set community_id = $2 where community_id = $1", theirs, ours)
+        await tx.execute("delete from voidbot.communities where id = $1", theirs)
+    await tx.execute(
+        "update voidbot.communities set chat_ref = $2, access_epoch = access_epoch + 1 where id = $1",
+        ours,
+        new.chat_ref,
+    )
+
+
+async def find_community(tx: Tx, platform: str, ref: str) -> CommunityId | None:
+    """Return the community with this platform id."""
+    found = await tx.fetchval("select id from voidbot.communities where platform = $1 and chat_ref = $2", platform, ref)
+    return None if found is None else CommunityId(found)
