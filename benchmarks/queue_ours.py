@@ -58,7 +58,7 @@ class Ours:
             await jobs.enqueue(tx, new)
 
     async def work(self, slots: int) -> None:
-        """Run jobs until cancelled; at most 32 at once."""
+        """Run jobs until cancelled; at most 96 at once."""
         if self._notifying is not None:
             self._notifying.cancel()  # the worker brings its own
         await Worker(

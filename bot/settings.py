@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, DotEnvSettingsSource
 
 from bot.model_list import Model, ModelEntry, build_model, read_models
+from bot.platform_settings import PlatformSettings
 from core.domain.errors import Misconfigured
 from core.domain.jobs import MOST_SLOTS
 from core.providers.model_settings import ProviderKind
@@ -194,11 +195,11 @@ class Settings(BaseModel):
     )
 
     # Workers
-    chat_slots: Slots = Field(16, alias="VOIDBOT_CHAT_SLOTS", description="answers made at once, 1 to 32")
+    chat_slots: Slots = Field(16, alias="VOIDBOT_CHAT_SLOTS", description="answers made at once, 1 to 96")
     send_slots: Slots = Field(
-        8, alias="VOIDBOT_SEND_SLOTS", description="messages sent at once for each front end, 1 to 32"
+        8, alias="VOIDBOT_SEND_SLOTS", description="messages sent at once for each front end, 1 to 96"
     )
-    upkeep_slots: Slots = Field(4, alias="VOIDBOT_UPKEEP_SLOTS", description="background jobs done at once, 1 to 32")
+    upkeep_slots: Slots = Field(4, alias="VOIDBOT_UPKEEP_SLOTS", description="background jobs done at once, 1 to 96")
     dead_after_s: float = Field(
         15,
         ge=5,
@@ -216,6 +217,7 @@ class Settings(BaseModel):
 
     # Read from the files and variables that the fields above name
     models: tuple[Model, ...] = Field((), exclude=True)
+    platforms: PlatformSettings = Field(PlatformSettings(), exclude=True)
 
     @property
     def http_outside(self) -> bool:
@@ -229,7 +231,7 @@ class Settings(BaseModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, so that logs can hide them."""
-        own = (self.database_url, self.openai_api_key, self.anthropic_api_key)
+        own = (self.database_url, self.openai_api_key, self.anthropic_api_key, *self.platforms.secrets())
         keys = (model.settings.api_key for model in self.models)
         return tuple({secret.get_secret_value() for secret in (*own, *keys) if secret is not None})
 
@@ -295,18 +297,23 @@ class Environment:
         Raises:
             SettingsError: Every wrong value and every unknown `VOIDBOT_` name at once.
         """
-        lines = self._unknown([Settings, *sections])
-        try:
-            settings = self.read_section(Settings)
-        except SettingsError as exc:
-            raise SettingsError([*lines, *exc.lines]) from None
+        lines = self._unknown([Settings, PlatformSettings, *sections])
+        read: dict[type[BaseModel], BaseModel] = {}
+        for section in (Settings, PlatformSettings):
+            try:
+                read[section] = self.read_section(section)
+            except SettingsError as exc:
+                lines += exc.lines
+        settings, platforms = read.get(Settings), read.get(PlatformSettings)
+        if not isinstance(settings, Settings) or not isinstance(platforms, PlatformSettings):
+            raise SettingsError(lines)
         try:
             models = _models(settings, self)
         except Misconfigured as exc:
             lines += exc.message.splitlines()
         if lines:
             raise SettingsError(lines)
-        return settings.model_copy(update={"models": models})
+        return settings.model_copy(update={"models": models, "platforms": platforms})
 
     def _unknown(self, models: Iterable[type[BaseModel]]) -> list[str]:
         known = sorted({name for model in models for name in variable_names(model)})

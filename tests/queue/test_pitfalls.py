@@ -1,7 +1,9 @@
 """What goes wrong in queues like this one, one test for each rule against it. 1, 2 and 11: test_interleavings."""
 
 import asyncio
+import random
 import re
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -239,9 +241,28 @@ async def test_pitfall_15_a_claim_that_is_read_too_late_is_dropped(database: Dat
     assert (paused, starts) == (["cycle.after"], [2])
 
 
-async def test_pitfall_16_no_pool_has_more_slots_than_the_choice_is_exact_for(database: Database) -> None:
-    with pytest.raises(ValueError, match="1 to 32 slots"):
-        worker(database, pools={"chat": 33})
+async def test_pitfall_16_the_choice_is_exact_however_many_slots(database: Database) -> None:
+    slots, penalty_s = 96, 20.0
+    draw = random.Random(16)
+    # One community's lanes have all waited long, the others' a random time: the best are spread very unevenly.
+    ranks = {f"old:{n}": (1, n / 100 - 4_000) for n in range(200)}
+    ranks |= {f"lane:{n}": (2 + n % 9, draw.uniform(-4_000, 0)) for n in range(100)}
+    async with database.transaction() as tx:
+        await tx.executemany(
+            "insert into queue.lane (lane, pool, community_id, state, rank) values ($1, 'chat', $2, 1, $3)",
+            [(lane, community, rank) for lane, (community, rank) in ranks.items()],
+        )
+        chosen = await tx.fetchval("select queue.rank_lanes('chat', $1, $2)", slots, penalty_s)
+    scores, taken = {}, Counter[int]()
+    for lane, (community, rank) in sorted(ranks.items(), key=lambda item: item[1][1]):
+        scores[lane] = rank + penalty_s * taken[community]
+        taken[community] += 1
+    assert chosen[:slots] == sorted(scores, key=scores.__getitem__)[:slots]
+
+
+async def test_pitfall_16_no_pool_has_more_slots_than_were_measured(database: Database) -> None:
+    with pytest.raises(ValueError, match="1 to 96 slots"):
+        worker(database, pools={"chat": 97})
 
 
 async def test_pitfall_17_a_deadlocked_cycle_is_sent_again_with_its_results(database: Database) -> None:
