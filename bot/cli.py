@@ -60,7 +60,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _chat(options: argparse.Namespace, settings: Settings) -> int:
-    return asyncio.run(run_app(settings, frozenset({Role.GATEWAY, Role.WORKER}), _chat_options(options)))
+    roles = frozenset({Role.GATEWAY, Role.WORKER})
+    return asyncio.run(run_app(settings, roles, _chat_options(options), platforms=False))
 
 
 def _chat_options(options: argparse.Namespace) -> ChatOptions:

@@ -31,11 +31,13 @@ _QUIET = (
     "alembic",
     "apscheduler",
     "asyncio",
+    "discord",
     "httpx",
     "httpx2",
     "httpcore",
     "httpcore2",
     "openai",
+    "telegram",
     "anthropic",
 )
 

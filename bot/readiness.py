@@ -7,6 +7,8 @@ from core.ports import FrontEnd
 from core.store import jobs, places
 from core.store.engine import Database, current_revision, head_revision
 
+HEARD_WITHIN_S = 120.0
+"""A platform that was not heard for longer is not connected; it answers a heartbeat or a poll far sooner."""
 _STATES = ("ready", "running", "waiting", "later", "dead")
 
 
@@ -29,7 +31,7 @@ def checks_of(database: Database, front_ends: Mapping[str, FrontEnd]) -> Checks:
             return await jobs.oldest_ready_s(tx)
 
     async def heard() -> Mapping[str, FrontEndState]:
-        return {name: FrontEndState(True, "in this process") for name in front_ends}
+        return {name: _state(front_end.silent_s()) for name, front_end in front_ends.items()}
 
     async def figures() -> Figures:
         async with database.transaction(durable=False) as tx:
@@ -48,3 +50,9 @@ def checks_of(database: Database, front_ends: Mapping[str, FrontEnd]) -> Checks:
         front_ends=heard,
         figures=figures,
     )
+
+
+def _state(silent_s: float | None) -> FrontEndState:
+    if silent_s is None:
+        return FrontEndState(True, "in this process")
+    return FrontEndState(silent_s <= HEARD_WITHIN_S, f"last heard {silent_s:.0f} s ago")

@@ -13,6 +13,7 @@ from bot.adapters.console_chat import ConsoleChat
 from bot.adapters.console_screen import InteractiveScreen, JsonScreen, PlainScreen, Screen
 from bot.app import App, Role, open_app
 from bot.commands import COMMANDS
+from bot.platforms import platforms_of
 from bot.settings import Settings
 from core.chat import receipts
 from core.domain.audience import InRoom
@@ -22,6 +23,7 @@ from core.jobs.worker import Worker
 from core.ports import Clock, FrontEnd
 from core.store.access import ReadableRooms
 from core.store.engine import Database
+from core.store.platforms import StoredPlatformMemory
 from core.store.shown import StoredShownMessages
 
 DRAIN_WORDS_EVERY_S = 2.0
@@ -45,11 +47,16 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # the command line's own voice
 
 
-async def run_app(settings: Settings, roles: frozenset[Role], chat: ChatOptions | None) -> int:
-    """Build the app, run it until the chat ends or a signal comes, drain it, and return the exit code."""
+async def run_app(
+    settings: Settings, roles: frozenset[Role], chat: ChatOptions | None, *, platforms: bool = True
+) -> int:
+    """Build the app, run it until the chat ends or a signal comes, drain it, and return the exit code.
+
+    `platforms`: whether this process may hold the connections to platforms; a chat beside another process may not.
+    """
     terminal = chat is not None and not chat.json and sys.stdin.isatty() and sys.stdout.isatty()
     wake = asyncio.Event()
-    make = partial(_front_ends, settings, chat, terminal, wake) if roles >= WITH_TERMINAL else _no_front_ends
+    make = partial(_front_ends, settings, roles, chat, terminal, wake, platforms)
     log_file = settings.home / "voidbot.log" if chat is not None else None
     stopping = asyncio.Event()
     with _signals(stopping):
@@ -58,7 +65,9 @@ async def run_app(settings: Settings, roles: frozenset[Role], chat: ChatOptions 
         ) as app:
             app.database.on_wake(wake.set)
             if app.worker is None and app.scheduler is None and app.page is None:
-                raise Misconfigured("gateway: no platform is configured; `voidbot up` has the terminal")
+                raise Misconfigured(
+                    "gateway: no platform is configured; set DISCORD_TOKEN or TELEGRAM_TOKEN, or use `voidbot up`, which has the terminal"
+                )
             if app.page is not None:
                 say(f"health page: {app.page.url}")
             if terminal:
@@ -74,15 +83,35 @@ def _exit_code(app: App) -> int:
 
 def _front_ends(
     settings: Settings,
+    roles: frozenset[Role],
     chat: ChatOptions | None,
+    terminal: bool,
+    wake: asyncio.Event,
+    platforms: bool,
+    database: Database,
+    clock: Clock,
+    readable: ReadableRooms,
+) -> Sequence[FrontEnd]:
+    """Return what this process speaks through: the terminal beside workers, platforms with the gateway's role."""
+    made: list[FrontEnd] = []
+    if roles >= WITH_TERMINAL:
+        made.append(_terminal(settings, chat or ChatOptions(), terminal, wake, database, clock, readable))
+    if platforms and Role.GATEWAY in roles:
+        memory = StoredPlatformMemory(database, timezone=settings.timezone, language=settings.language)
+        made += platforms_of(settings, clock, memory)
+    return made
+
+
+def _terminal(
+    settings: Settings,
+    options: ChatOptions,
     terminal: bool,
     wake: asyncio.Event,
     database: Database,
     clock: Clock,
     readable: ReadableRooms,
-) -> Sequence[FrontEnd]:
+) -> ConsoleChat:
     """Return the terminal; without a chat it only shows, so that a chat in another process can be answered."""
-    options = chat or ChatOptions()
     screen: Screen
     if terminal:
         screen = InteractiveScreen(spec.path for spec in COMMANDS)
@@ -90,24 +119,18 @@ def _front_ends(
         screen = JsonScreen(sys.stdin.fileno(), sys.stdout.fileno())
     else:
         screen = PlainScreen(sys.stdin.fileno(), sys.stdout.fileno(), sys.stderr.fileno())
-    return [
-        ConsoleChat(
-            StoredShownMessages(database),
-            clock,
-            speaker=options.speaker,
-            room=options.room,
-            wait_s=options.wait_s,
-            screen=screen,
-            admin=options.admin,
-            names=Names(tuple(name.lower() for name in settings.names)),
-            receipts=partial(_receipt, database, readable),
-            wake=wake,
-        )
-    ]
-
-
-def _no_front_ends(database: Database, clock: Clock, readable: ReadableRooms) -> Sequence[FrontEnd]:
-    return []
+    return ConsoleChat(
+        StoredShownMessages(database),
+        clock,
+        speaker=options.speaker,
+        room=options.room,
+        wait_s=options.wait_s,
+        screen=screen,
+        admin=options.admin,
+        names=Names(tuple(name.lower() for name in settings.names)),
+        receipts=partial(_receipt, database, readable),
+        wake=wake,
+    )
 
 
 async def _receipt(database: Database, readable: ReadableRooms, receipt_id: int) -> dict[str, object]:
@@ -145,15 +168,18 @@ def _parts(app: App, reads: bool, stopping: asyncio.Event) -> list[Coroutine[obj
         parts.append(app.scheduler.run())
     if app.storage.embedded is not None:
         parts.append(app.storage.embedded.watch())
-    if reads:
-        parts += [_listen(front_end, app, stopping) for front_end in app.front_ends.values()]
+    for front_end in app.front_ends.values():
+        if not isinstance(front_end, ConsoleChat):
+            parts.append(front_end.run(app.accept))
+        elif reads:
+            parts.append(_listen(front_end, app, stopping))
     return parts
 
 
-async def _listen(front_end: FrontEnd, app: App, stopping: asyncio.Event) -> None:
-    """Take events in until there are no more, which ends the process."""
+async def _listen(chat: ConsoleChat, app: App, stopping: asyncio.Event) -> None:
+    """Take lines in until there are no more, which ends the process."""
     try:
-        await front_end.run(app.accept)
+        await chat.run(app.accept)
     finally:
         stopping.set()
 

@@ -41,8 +41,8 @@ SECOND_WRITERS = {
     ("audit", "jobs"): "the queue's own account of a requeue, in the requeue's transaction",
 }
 QUEUE = {"core/store/jobs.py", "core/store/leases.py"}
-# SDKs are imported where a provider is built, so that an idle process does not hold them.
-LAZY = {"core/providers/models.py", "core/providers/local_llm.py"}
+# SDKs are imported where a provider or a front end is built, so that an idle process does not hold them.
+LAZY = {"core/providers/models.py", "core/providers/local_llm.py", "bot/platforms.py"}
 # The Clock port's one implementation. Everything else is given it.
 CLOCKS = {"bot/clock.py"}
 # Every error becomes an outcome, a line, or a dropped figure here; elsewhere errors are named.

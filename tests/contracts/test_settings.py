@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
 
 from bot.model_list import ModelEntry
+from bot.platform_settings import PlatformSettings
 from bot.settings import PROJECT, Environment, Settings, SettingsError, variable_names
 from core.domain.prompt import Tier
 from core.providers.model_settings import ModelSettings, Prices
@@ -272,18 +274,25 @@ def example() -> dict[str, str]:
     return {match[1]: match[2] for match in matches if match}
 
 
+def fields() -> dict[str, FieldInfo]:
+    """Every variable that is read, with its field."""
+    models: list[type[BaseModel]] = [Settings, PlatformSettings]
+    return {name: model.model_fields[field] for model in models for name, field in variable_names(model).items()}
+
+
 def test_the_example_names_every_setting_and_nothing_else() -> None:
-    assert sorted(example()) == sorted(variable_names(Settings))
+    assert sorted(example()) == sorted(fields())
 
 
 def test_the_example_shows_the_defaults_of_the_code() -> None:
     def shown(default: Any) -> str:
         if default is None:
             return ""
+        if isinstance(default, SecretStr):
+            return default.get_secret_value()
         return ",".join(default) if isinstance(default, tuple) else str(default)
 
-    fields = {name: Settings.model_fields[field] for name, field in variable_names(Settings).items()}
-    assert example() == {name: shown(field.default) for name, field in fields.items()}
+    assert example() == {name: shown(field.default) for name, field in fields().items()}
 
 
 def test_the_example_changes_nothing_when_it_is_copied(tmp_path: Path) -> None:
@@ -293,8 +302,7 @@ def test_the_example_changes_nothing_when_it_is_copied(tmp_path: Path) -> None:
 
 
 def test_every_setting_says_what_to_set() -> None:
-    fields = [Settings.model_fields[name] for name in variable_names(Settings).values()]
-    assert all(field.description for field in fields)
+    assert all(field.description for field in fields().values())
 
 
 def test_the_example_list_of_models_is_a_valid_one() -> None:
@@ -302,3 +310,37 @@ def test_the_example_list_of_models_is_a_valid_one() -> None:
     assert [model.settings.kind for model in settings.models] == ["openai", "anthropic"]
     shown = (PROJECT / "models.example.toml").read_text()
     assert all(name in shown for name in ModelEntry.model_fields)
+
+
+# Platforms
+
+
+def test_platforms_are_spoken_to_only_with_a_token() -> None:
+    assert load().platforms == PlatformSettings() and load().platforms.shards == ((), None)
+    platforms = load(
+        DISCORD_TOKEN="a.b.c", DISCORD_SHARDS="2-3/8", DISCORD_GUILDS="1, 2", TELEGRAM_TOKEN="1:x"
+    ).platforms
+    assert (platforms.shards, platforms.discord_guilds) == (((2, 3), 8), ("1", "2"))
+    assert {each.get_secret_value() for each in platforms.secrets()} == {"a.b.c", "1:x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("TELEGRAM_TOKEN", "hunter2", "is not the form of a token"),
+        ("DISCORD_SHARDS", "3", "should match pattern"),
+        ("DISCORD_SHARDS", "3-9/8", "names shards that are not there"),
+        ("DISCORD_SHARDS", "3-2/8", "names shards that are not there"),
+        ("DISCORD_API_URL", "http://me:secret@host", "hold no password"),
+        ("TELEGRAM_WEBHOOK_PORT", "70000", "less than or equal to 65535"),
+    ],
+)
+def test_a_wrong_setting_of_a_platform_is_named_and_not_shown(name: str, value: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said) as refused:
+        load(**{name: value})
+    assert any(line.startswith(name) for line in refused.value.lines)
+    assert "hunter2" not in str(refused.value) and "secret@" not in str(refused.value)
+
+
+def test_tokens_are_among_the_secrets_that_logs_hide() -> None:
+    assert {"a.b.c", "1:x"} <= set(load(DISCORD_TOKEN="a.b.c", TELEGRAM_TOKEN="1:x").secrets())

@@ -1,0 +1,111 @@
+"""The front ends of the platforms that have a token. A library is loaded only where it is used."""
+
+import logging
+from collections.abc import Sequence
+
+from pydantic import SecretStr
+
+from bot.adapters.addressing import Names
+from bot.commands import COMMANDS
+from bot.commands.spec import Access, CommandSpec, OptionType, Visibility
+from bot.platform_settings import PlatformSettings
+from bot.settings import Settings
+from core.domain.platforms import CatchUpLimits
+from core.ports import Clock, CommandForm, CommandOption, FrontEnd, OptionKind, PlatformMemory
+
+_LOG = logging.getLogger(__name__)
+
+
+def forms() -> tuple[CommandForm, ...]:
+    """Return the table of commands as front ends render it."""
+    return tuple(_form(spec) for spec in COMMANDS)
+
+
+def _form(spec: CommandSpec) -> CommandForm:
+    options = tuple(
+        CommandOption(option.name, _KINDS[option.type], option.summary, option.required, option.choices)
+        for option in spec.options
+    )
+    return CommandForm(
+        spec.path,
+        spec.summary,
+        options,
+        restricted=spec.access is not Access.MEMBER,
+        private=spec.visibility is Visibility.ASKER,
+    )
+
+
+_KINDS = {
+    OptionType.WORD: OptionKind.WORD,
+    OptionType.TEXT: OptionKind.TEXT,
+    OptionType.NUMBER: OptionKind.NUMBER,
+    OptionType.FLAG: OptionKind.FLAG,
+}
+
+
+def platforms_of(settings: Settings, clock: Clock, memory: PlatformMemory) -> Sequence[FrontEnd]:
+    """Return a front end for each platform with a token.
+
+    Raises:
+        InputRejected: A token cannot be one.
+    """
+    names = Names(tuple(name.lower() for name in settings.names))
+    made: list[FrontEnd] = []
+    if settings.platforms.discord_token is not None:
+        made.append(_discord(settings.platforms, clock, memory, names))
+    if settings.platforms.telegram_token is not None:
+        made.append(_telegram(settings.platforms, clock, memory, names))
+    return made
+
+
+def alert(line: str) -> None:
+    """Write what an operator has to know; a platform's trouble is nobody else's."""
+    _LOG.error("platform: %s", line)
+
+
+def _discord(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names) -> FrontEnd:
+    from bot.adapters.discord_chat import DiscordChat
+    from bot.adapters.discord_gateway import DiscordSettings
+
+    shard_ids, shard_count = settings.shards
+    return DiscordChat(
+        DiscordSettings(
+            token=_shown(settings.discord_token),
+            api_url=settings.discord_api_url,
+            gateway_url=settings.discord_gateway_url,
+            cdn_url=settings.discord_cdn_url,
+            shard_ids=shard_ids,
+            shard_count=shard_count,
+            guilds=settings.discord_guilds,
+        ),
+        clock,
+        memory,
+        names=names,
+        commands=forms(),
+        limits=CatchUpLimits(),
+        alert=alert,
+    )
+
+
+def _telegram(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names) -> FrontEnd:
+    from bot.adapters.telegram_chat import TelegramChat, TelegramSettings
+
+    return TelegramChat(
+        TelegramSettings(
+            token=_shown(settings.telegram_token),
+            api_url=settings.telegram_api_url,
+            webhook_url=settings.telegram_webhook_url,
+            webhook_secret=_shown(settings.telegram_webhook_secret),
+            webhook_host=settings.telegram_webhook_host,
+            webhook_port=settings.telegram_webhook_port,
+        ),
+        clock,
+        memory,
+        names=names,
+        commands=forms(),
+        alert=alert,
+    )
+
+
+def _shown(secret: SecretStr | None) -> str:
+    return "" if secret is None else secret.get_secret_value()
