@@ -11,8 +11,11 @@ from core.domain.messages import Address
 Namer = Callable[[str], str]
 """Returns the name of what has this id; empty if it is not known."""
 
+SEARCHED_CHARS = 3000
+"""How much of the beginning and of the end of a long text is searched for an address: files can be long."""
+
 _MARK = re.compile(
-    r"(?P<code>```.*?(?:```|\Z)|(?<!`)(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`))"
+    r"(?P<code>```.*?(?:```|\Z)|(?<!`)(?P<tick>`+)(?!`).{1,2000}?(?<!`)(?P=tick)(?!`))"
     r"|<@!?(?P<person>[0-9]{1,20})>"
     r"|<@&(?P<role>[0-9]{1,20})>"
     r"|<#(?P<room>[0-9]{1,20})>"
@@ -77,6 +80,8 @@ def addressed(
 
     Where another bot is spoken to first, a mention of ours does not count. Everyone and roles with people do not.
     """
+    if len(content) > 2 * SEARCHED_CHARS:
+        content = f"{content[:SEARCHED_CHARS]}\n{content[-SEARCHED_CHARS:]}"
     said = spoken(content)
     found: set[Address] = set()
     for match in _SPOKEN_TO.finditer(said):
