@@ -27,6 +27,7 @@ class Lanes:
         self._lanes: dict[str, deque[Work]] = {}
         self._waiting = 0
         self._tasks = asyncio.TaskGroup()
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -35,11 +36,12 @@ class Lanes:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed = True
         await self._tasks.__aexit__(kind, error, trace)
 
     def put(self, lane: str, work: Work) -> None:
-        """Add work to the end of a lane."""
-        if self._waiting >= WAITING_LIMIT:
+        """Add work to the end of a lane; what comes while we stop is read again from the platform's history."""
+        if self._closed or self._waiting >= WAITING_LIMIT:
             self.counts["dropped"] += 1
             return
         self._waiting += 1
@@ -51,7 +53,8 @@ class Lanes:
 
     def aside(self, work: Work) -> None:
         """Do work at once, beside all lanes; what it raises is logged and left."""
-        self._tasks.create_task(self._do(work))
+        if not self._closed:
+            self._tasks.create_task(self._do(work))
 
     async def _run(self, lane: str, queue: deque[Work]) -> None:
         while queue:

@@ -15,6 +15,7 @@ from core.domain.prompt import (
     SourceKind,
     Trust,
 )
+from core.domain.rooms import RoomKind
 from core.prompt.fences import FLAGGED_CHARS, Fence
 from core.prompt.sections import PASSAGE_LEAST_TOKENS, TURN_LEAST_TOKENS, Cut, Item, Part, item_of
 from core.prompt.tokens import Meter
@@ -119,7 +120,8 @@ _OWN = Provenance(trust=Trust.OWN)
 
 
 def _topic(context: RequestContext, bench: Workbench) -> tuple[Item, ...]:
-    name = bench.fence.name(context.room.name)
+    # A direct talk is named after who asks, differently on each platform.
+    name = "" if context.room.kind is RoomKind.DM else bench.fence.name(context.room.name)
     if not name and not context.room.topic.strip():
         return ()
     header = bench.fence.header("room", name)
