@@ -301,12 +301,16 @@ class TelegramChat(FrontEnd):
             await self._rooms.change(news)
 
     async def _store(self, heard: Heard) -> None:
-        """Hand a message in before anything else is done with it; only who may administer is asked before."""
+        """Hand a message in before anything is done with it.
+
+        Asked before are only an administrator's standing and, in a topic, that its group is known.
+        """
         message = heard.message
         if heard.form is not None and heard.form.restricted and message.origin is Origin.HUMAN:
             private = message.room.chat_ref == message.person_ref
             admin = not private and await self._rooms.is_admin(message.room.chat_ref, message.person_ref)
             heard = replace(heard, message=replace(message, admin=admin))
+        await self._rooms.learn_parent(heard.report)
         await self._accept(heard.message)
         self._rooms.remember(heard)
         await self._rooms.learn(heard.report)

@@ -52,17 +52,23 @@ class Rooms:
     async def learn(self, report: CommunityReport) -> None:
         """Report a chat unless this was the last that was said of it."""
         room = report.rooms[-1]
-        if len(report.rooms) > 1:
-            self._forums.add(room.key.chat_ref)
         before = self._told.get(room.key)
-        named = room.surroundings.name or before is None
-        if not named and before is not None:  # most messages of a topic do not say its name
-            report = replace(report, rooms=(*report.rooms[:-1], before.rooms[-1]))
+        if not room.surroundings.name:  # few messages of a topic say what it is called
+            if before is None:
+                return
+            about = replace(room.surroundings, name=before.rooms[-1].surroundings.name)
+            report = replace(report, rooms=(*report.rooms[:-1], replace(room, surroundings=about)))
         if report == before and not report.members:
             return
         await self._memory.learn(report)
         self._told[room.key] = replace(report, members=())
         _forget_oldest(self._told)
+
+    async def learn_parent(self, report: CommunityReport) -> None:
+        """Report the group of a topic first: a new topic takes over what is set for it."""
+        if len(report.rooms) > 1:
+            self._forums.add(report.rooms[0].key.chat_ref)
+            await self.learn(replace(report, rooms=report.rooms[:1]))
 
     async def change(self, news: Moved | Removed | Learned | Gone) -> None:
         """Bring the memory to what an update says of a chat or of its members."""
@@ -76,6 +82,7 @@ class Rooms:
                 else:
                     await self._memory.forget_community(PLATFORM, room.chat_ref)
             case Learned(report):
+                await self.learn_parent(report)
                 await self.learn(report)
             case Gone(community_ref, account_ref):
                 self._standings.pop((community_ref, account_ref), None)

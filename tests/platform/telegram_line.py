@@ -86,6 +86,7 @@ def make_line(
     memory: RememberingPlatform | None = None,
     commands: Sequence[CommandForm] = COMMANDS,
     token: str = "",
+    limiter: Limiter | None = None,
     **settings: Any,
 ) -> Line:
     """Return a front end that does not listen yet, patient enough for a test and no more."""
@@ -97,7 +98,7 @@ def make_line(
         names=Names(),
         commands=commands,
         alert=alerts.append,
-        limiter=Limiter(clock, 1000, 1000),
+        limiter=limiter or Limiter(clock, 1000, 1000),
     )
     poller = chat.poller
     poller.poll_s, poller.first_wait_s, poller.longest_wait_s, poller.conflict_wait_s = 1, 0.02, 0.1, 0.02

@@ -196,7 +196,6 @@ async def test_large_file_becomes_a_note(line: Line, ann: User, group: Chat) -> 
     assert (await line.heard(1))[0].told() == "[file: film.mkv, 50.0 MB, over the 20 MB that bots may fetch]"
 
 
-@pytest.mark.field("F015")
 async def test_items_of_an_album_carry_its_id(line: Line, ann: User, group: Chat) -> None:
     await line.telegram.send_album(ann, group, 6, caption_on=2, caption="void, what are these?")
     heard = await line.heard(6)
@@ -243,7 +242,6 @@ async def test_same_text_edit_is_ignored(line: Line, ann: User, group: Chat) -> 
     assert (len(line.inbox.taken), line.chat.ignored) == (1, {"same_text": 1})
 
 
-@pytest.mark.field("F018")
 async def test_shared_ids_are_not_people(line: Line, group: Chat) -> None:
     channel = line.telegram.add_channel("News", linked_group=group)
     other = line.telegram.add_channel("Elsewhere")

@@ -8,6 +8,7 @@ from bot.adapters.telegram_places import room_key
 from core.domain.messages import Address, MessageKind
 from core.domain.platforms import Whoever
 from core.domain.rooms import RoomKind
+from tests.doubles.telegram_entities import Styled
 from tests.doubles.telegram_faults import FaultKind
 from tests.doubles.telegram_server import TelegramServer
 from tests.doubles.telegram_state import Chat, User
@@ -55,6 +56,29 @@ async def test_a_topic_is_a_room_and_general_is_the_group(line: Line, ann: User)
     assert cellar.surroundings is not None
     assert (cellar.surroundings.kind, cellar.surroundings.name) == (RoomKind.TOPIC, "Cellar")
     assert cellar.surroundings.parent == general.room
+
+
+async def test_a_topic_keeps_its_name_and_its_group_is_known_first(line: Line, ann: User) -> None:
+    forum = line.telegram.add_group("House", kind="supergroup", forum=True, owner=ann)
+    topic = line.telegram.world.create_topic(forum, "Cellar", ann)
+    named = await line.telegram.say(ann, forum, "down here", topic=topic)
+    await line.telegram.say(ann, forum, "indeed", topic=topic, reply_to=named)
+    await line.heard(2)
+    await line.confirmed()
+    assert [[room.surroundings.name for room in report.rooms] for report in line.memory.reports] == [
+        ["House"],
+        ["House", "Cellar"],
+    ]
+
+
+async def test_a_topic_whose_name_is_not_said_is_not_renamed(line: Line, ann: User) -> None:
+    forum = line.telegram.add_group("House", kind="supergroup", forum=True, owner=ann)
+    topic = line.telegram.world.create_topic(forum, "Cellar", ann)
+    first = line.telegram.world.store(forum, ann, Styled("before we came"), topic=topic)
+    await line.telegram.say(ann, forum, "indeed", topic=topic, reply_to=first)
+    await line.heard(1)
+    await line.confirmed()
+    assert [[room.surroundings.name for room in report.rooms] for report in line.memory.reports] == [["House"]]
 
 
 async def test_a_topic_made_by_the_bot_is_not_answered_by_what_is_said_in_it(line: Line, ann: User) -> None:
