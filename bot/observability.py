@@ -80,7 +80,7 @@ def configure_logs(
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=False,
+        cache_logger_on_first_use=True,
     )
     shown: structlog.typing.Processor
     if form == "json":

@@ -229,17 +229,51 @@ def database_errors() -> Iterator[None]:
         raise
 
 
+_URL_OPTIONS = frozenset(
+    [
+        "host",
+        "port",
+        "user",
+        "password",
+        "database",
+        "dbname",
+        "sslmode",
+        "sslcert",
+        "sslkey",
+        "sslrootcert",
+        "sslcrl",
+        "sslpassword",
+        "sslnegotiation",
+        "application_name",
+        "options",
+        "target_session_attrs",
+        "passfile",
+        "service",
+        "servicefile",
+    ]
+)
+"""What the driver reads after the `?`; it would hand anything else to the server as a setting of its own."""
+
+
 def normalise(url: str) -> str:
     """Return a database address as the driver wants it; TLS is required unless the host is local.
 
     Raises:
         Misconfigured: It is no Postgres address.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as exc:
+        raise Misconfigured(
+            "DATABASE_URL: its port is no number; write postgresql://user:password@host:5432/name"
+        ) from exc
     scheme = parts.scheme.partition("+")[0]
     if scheme not in ("postgres", "postgresql"):
         raise Misconfigured("DATABASE_URL: must start with postgresql://", scheme=parts.scheme)
     query = dict(parse_qsl(parts.query))
+    if unknown := sorted(query.keys() - _URL_OPTIONS):
+        raise Misconfigured(f"DATABASE_URL: {unknown[0]} is no option of an address; remove it after the ?")
     host = query.get("host") or parts.hostname or ""
     if not (host in _LOCAL_HOSTS or host.startswith("/")):
         query.setdefault("sslmode", "require")

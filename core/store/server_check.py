@@ -1,10 +1,11 @@
 """Whether a given Postgres server will do: everything that is wrong is reported together, each with what to do."""
 
 import secrets
+from urllib.parse import urlsplit
 
 import asyncpg
 
-from core.domain.errors import Misconfigured
+from core.domain.errors import Misconfigured, Unavailable
 from core.store.engine import database_errors
 
 LEAST_VERSION = 15
@@ -26,8 +27,14 @@ async def check_server(dsn: str) -> None:
         Misconfigured: Everything that is wrong, one line each.
         Unavailable: It does not answer.
     """
+    try:
+        with database_errors():
+            first = await asyncpg.connect(dsn, timeout=5)
+    except Unavailable as exc:
+        parts = urlsplit(dsn)
+        where = f"{parts.hostname}:{parts.port or 5432}" if parts.hostname else "the socket"
+        raise Unavailable(f"database: {where} does not answer; start the server, or correct DATABASE_URL") from exc
     with database_errors():
-        first = await asyncpg.connect(dsn, timeout=5)
         try:
             problems = await _facts(first)
             second = await asyncpg.connect(dsn, timeout=5)

@@ -7,6 +7,7 @@ import pytest
 
 from core.domain.errors import Conflict, Misconfigured, TimedOut, Unavailable
 from core.store.engine import Database, Tx, database_errors, normalise, transaction_is_open
+from core.store.server_check import check_server
 from tests.conftest import on_database
 
 ADD = "insert into voidbot.rates (key, tat) values ($1, voidbot.now())"
@@ -183,6 +184,25 @@ def test_another_kind_of_address_is_refused_without_repeating_it() -> None:
     with pytest.raises(Misconfigured) as caught:
         normalise("mysql://user:hunter2@host/db")
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://u:hunter2@host:5x/db", "its port is no number"),
+        ("postgresql://u:hunter2@host/db?foo=bar", "foo is no option of an address"),
+    ],
+)
+def test_an_address_that_the_driver_cannot_read_is_named(url: str, said: str) -> None:
+    with pytest.raises(Misconfigured, match=said) as refused:
+        normalise(url)
+    assert "hunter2" not in str(refused.value)
+
+
+async def test_a_server_that_does_not_answer_is_named_with_what_to_do() -> None:
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 does not answer; start the server") as refused:
+        await check_server("postgresql://u:hunter2@127.0.0.1:1/db")
+    assert "hunter2" not in str(refused.value)
 
 
 async def test_rows_touched_are_counted(database: Database) -> None:
