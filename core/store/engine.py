@@ -229,29 +229,22 @@ def database_errors() -> Iterator[None]:
         raise
 
 
-_URL_OPTIONS = frozenset(
-    [
+_URL_OPTIONS = {
+    *(
         "host",
         "port",
         "user",
         "password",
         "database",
         "dbname",
-        "sslmode",
-        "sslcert",
-        "sslkey",
-        "sslrootcert",
-        "sslcrl",
-        "sslpassword",
-        "sslnegotiation",
-        "application_name",
         "options",
-        "target_session_attrs",
-        "passfile",
+        "application_name",
         "service",
         "servicefile",
-    ]
-)
+    ),
+    *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "sslnegotiation"),
+    *("passfile", "target_session_attrs"),
+}
 """What the driver reads after the `?`; it would hand anything else to the server as a setting of its own."""
 
 
