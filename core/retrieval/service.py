@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
 from core.domain.ids import PersonId, RoomId
 from core.domain.retrieval import FOUND_FROM, coverage, is_echo, rarity
 from core.store.archive import ArchivedMessage
 from core.store.engine import Tx
-from core.store.search import search_messages
+from core.store.search import Candidate, read_messages, search_messages
 
 CANDIDATES = 400
 """How many messages that share a word with the question are weighed, newest first."""
@@ -68,12 +67,28 @@ async def search(
         since=since,
         prompts=prompts,
     )
-    holders = Counter(term for message in found.messages for term in message.terms)
+    holders = Counter(term for candidate in found.candidates for term in candidate.terms)
     weights = {term: rarity(found.total, holders[term]) for term in found.terms}
-    hits = [Hit(message, coverage(found.terms, message.terms, weights)) for message in found.messages]
+    scored = [(coverage(found.terms, each.terms, weights), each) for each in found.candidates]
     good = sorted(
-        (hit for hit in hits if hit.score >= floor),
-        key=lambda hit: (-hit.score, -hit.message.sent_at.timestamp(), hit.message.id),
+        (pair for pair in scored if pair[0] >= floor),
+        key=lambda pair: (-pair[0], -pair[1].sent_at.timestamp(), pair[1].id),
     )
-    # An echo is dear to recognise: only what would be returned is looked at.
-    return tuple(islice((hit for hit in good if not is_echo(text, hit.message.text)), k))
+    return await _read_best(tx, rooms, text, good, k)
+
+
+async def _read_best(
+    tx: Tx, rooms: Sequence[RoomId], text: str, good: Sequence[tuple[float, Candidate]], k: int
+) -> tuple[Hit, ...]:
+    """Read the best until `k` of them are no echo of the question; an echo is dear to recognise."""
+    hits: list[Hit] = []
+    for first in range(0, len(good), 2 * k):
+        batch = good[first : first + 2 * k]
+        messages = await read_messages(tx, rooms, [candidate.id for _, candidate in batch])
+        for score, candidate in batch:
+            message = messages.get(candidate.id)
+            if message is not None and not is_echo(text, message.text):
+                hits.append(Hit(message, score))
+            if len(hits) == k:
+                return tuple(hits)
+    return tuple(hits)

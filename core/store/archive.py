@@ -111,7 +111,6 @@ class ArchivedMessage:
     text: str
     sent_at: datetime
     sources: frozenset[RoomId]
-    terms: tuple[str, ...] = ()
 
 
 def message_of(row: Row) -> ArchivedMessage:
@@ -129,7 +128,6 @@ def message_of(row: Row) -> ArchivedMessage:
         text=row["text"],
         sent_at=row["sent_at"],
         sources=frozenset(RoomId(room) for room in row["sources"] or [row["room_id"]]),
-        terms=tuple(row["terms"]) if "terms" in row else (),
     )
 
 
