@@ -278,14 +278,14 @@ class _Reading:
 
     def _speaker(self) -> tuple[str, str, str, Origin]:
         """Return ref, name, username and origin. Who speaks as a chat has the chat's id: shared ids are no people."""
-        message, user, chat = self.message, self.message.from_user, self.message.sender_chat
-        if chat is not None:
-            name = chat.effective_name or str(chat.id)
-            origin = Origin.CHANNEL if message.is_automatic_forward else _chat_origin(chat, message.chat)
-            return str(chat.id), name, chat.username or "", origin
-        assert user is not None  # looked at before  # noqa: S101
-        name = user.full_name or str(user.id)
-        return str(user.id), name, user.username or "", Origin.BOT if user.is_bot else Origin.HUMAN
+        message, user = self.message, self.message.from_user
+        if user is not None and message.sender_chat is None:
+            name = user.full_name or str(user.id)
+            return str(user.id), name, user.username or "", Origin.BOT if user.is_bot else Origin.HUMAN
+        chat = message.sender_chat or message.chat
+        name = chat.effective_name or str(chat.id)
+        origin = Origin.CHANNEL if message.is_automatic_forward else _chat_origin(chat, message.chat)
+        return str(chat.id), name, chat.username or "", origin
 
     def _reply_to(self) -> str | None:
         """Return what is answered. In a topic everything answers, in form, the message that made the topic."""

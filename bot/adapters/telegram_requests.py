@@ -1,5 +1,6 @@
 """The library's HTTP, made so that no answer of a broken server is read, and no broken update blocks the others."""
 
+import json
 from typing import Any
 
 from telegram import Update
@@ -24,6 +25,17 @@ class CalmRequest(HTTPXRequest):
         if status >= PLAIN_REFUSAL and status not in _TOLD_APART:
             return PLAIN_REFUSAL, _NOTHING
         return status, body
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """Return the answer; what is none is not repeated in any log, for it may hold what people said."""
+        try:
+            answer = json.loads(payload.decode("utf-8", "replace"))
+        except ValueError as exc:
+            raise TelegramError("no answer of the Bot API") from exc
+        if not isinstance(answer, dict):
+            raise TelegramError("no answer of the Bot API")
+        return answer
 
 
 class UpdatesRequest(CalmRequest):

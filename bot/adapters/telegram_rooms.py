@@ -16,6 +16,8 @@ from core.ports import Clock, PlatformMemory
 
 STANDING_S = 30.0
 """How long an administrator's standing is believed."""
+ASK_S = 5.0
+"""How long an answer about a standing is waited for: messages wait behind it."""
 REMEMBERED = 10_000
 """How many messages, rooms and standings are kept in mind."""
 GENERAL = 1
@@ -115,7 +117,7 @@ class Rooms:
         if known is not None and now - known[0] < STANDING_S:
             return known[1]
         try:
-            member = await self._bot.get_chat_member(self.chat_id(chat_ref), int(account_ref))
+            member = await self._bot.get_chat_member(self.chat_id(chat_ref), int(account_ref), read_timeout=ASK_S)
         except TelegramError:
             return False
         admin = isinstance(member, ChatMemberOwner)
@@ -128,6 +130,12 @@ class Rooms:
         """Return the topic in which a message stood; empty if it is not remembered."""
         seen = self._seen.get((chat_ref, message_id))
         return seen.topic_ref if seen is not None else ""
+
+    def note_sent(self, chat_ref: str, message_id: str, thread: int | None) -> None:
+        """Keep in mind in which topic a message of ours stands: what is done to it later does not say."""
+        if thread is not None:
+            self._seen[(chat_ref, message_id)] = _Seen(str(thread), b"")
+            _forget_oldest(self._seen)
 
     def revised(self, heard: Heard) -> Heard | Ignored:
         """Return an edit with its number, or that it changed neither words nor files, as when a preview is added."""

@@ -15,7 +15,7 @@ from bot.adapters.telegram_rooms import Rooms
 from bot.adapters.telegram_text import MESSAGE_PARTS, Rendered, plain, render
 from core.domain.errors import Unavailable
 from core.domain.ids import RoomKey
-from core.ports import Clock, Delivered, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
+from core.ports import Ambiguous, Clock, Delivered, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 
 PRIVATE_PACE = Pace(rate=1.0, burst=3.0)
 GROUP_PACE = Pace(rate=0.25, burst=3.0)
@@ -130,7 +130,10 @@ class Sender:
                 reply_parameters=reply,
             )
 
-        return await self._act(target, Priority.FINAL, send_file if part.n > MESSAGE_PARTS else send_text)
+        result = await self._act(target, Priority.FINAL, send_file if part.n > MESSAGE_PARTS else send_text)
+        if isinstance(result, Delivered):
+            self._rooms.note_sent(target.chat_ref, result.external_id, target.thread)
+        return result
 
     async def _act(
         self, target: _Target, priority: Priority, call: Callable[[int], Awaitable[object]], unmodified: str = ""
@@ -148,6 +151,8 @@ class Sender:
             result = result_of(exc)
         except Unavailable as exc:
             return Unsent(exc.message)  # refused because the chat has moved, which could not be stored
+        except (TypeError, ValueError, KeyError, AttributeError):
+            return Ambiguous("telegram: an answer that cannot be read")  # the library reads only what says yes
         self._heed(target.chat_ref, result)
         return result
 

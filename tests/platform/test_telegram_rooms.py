@@ -3,17 +3,20 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.adapters.telegram_places import room_key
 from core.domain.messages import Address, MessageKind
 from core.domain.platforms import Whoever
 from core.domain.rooms import RoomKind
+from core.ports import Delivered
 from tests.doubles.telegram_entities import Styled
 from tests.doubles.telegram_faults import FaultKind
+from tests.doubles.telegram_library import bot_of
 from tests.doubles.telegram_server import TelegramServer
 from tests.doubles.telegram_state import Chat, User
 from tests.fakes import ManualClock
-from tests.platform.telegram_line import Line, listening, make_line
+from tests.platform.telegram_line import Line, listening, make_line, part
 
 
 @pytest.fixture
@@ -221,3 +224,36 @@ async def test_migration_from_either_message(line: Line, ann: User, announce: tu
     await line.telegram.say(ann, large, "bigger now")
     await line.heard(1)
     assert line.memory.told == [("moved", (room_key(small.id), room_key(large.id)))]
+
+
+@pytest.mark.parametrize("inaccessible", [False, True])
+async def test_anonymous_admin_then_button(line: Line, ann: User, inaccessible: bool) -> None:
+    forum = line.telegram.add_group("House", kind="supergroup", forum=True, owner=ann)
+    topic = await line.telegram.create_topic(ann, forum, "Cellar")
+    await line.telegram.anonymous_admin_say(forum, "/void mode", topic=topic)
+    async with bot_of(line.telegram) as bot:
+        sent = await bot.send_message(
+            forum.id,
+            "sure?",
+            message_thread_id=topic.id,
+            reply_markup=InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="yes:7")]]),
+        )
+    query = await line.telegram.click(ann, forum.messages[sent.message_id], "yes:7", inaccessible=inaccessible)
+    said, pressed = await line.heard(2)
+    assert (said.person_ref, said.admin, pressed.person_ref, pressed.admin) == (str(forum.id), True, str(ann.id), False)
+    assert (pressed.kind, pressed.text, pressed.reply_to) == (MessageKind.BUTTON, "yes:7", str(sent.message_id))
+    assert pressed.room == room_key(forum.id, "" if inaccessible else str(topic.id))
+    await line.telegram.until(lambda: line.telegram.answer_to(query) is not None)
+
+
+async def test_a_reaction_to_our_own_answer_is_heard_in_its_topic(line: Line, ann: User) -> None:
+    forum = line.telegram.add_group("House", kind="supergroup", forum=True, owner=ann)
+    await line.telegram.promote(line.telegram.bot, forum, by=ann)
+    topic = await line.telegram.create_topic(ann, forum, "Cellar")
+    await line.telegram.say(ann, forum, "void, dry?", topic=topic)
+    await line.heard(1)
+    sent = await line.chat.send(part("Dry.", forum, topic=topic))
+    assert isinstance(sent, Delivered)
+    await line.telegram.react(ann, forum.messages[int(sent.external_id)], "👍")
+    reaction = (await line.heard(2))[1]
+    assert (reaction.room, reaction.reply_to) == (room_key(forum.id, str(topic.id)), sent.external_id)
