@@ -20,8 +20,6 @@ SPENT_S = 3600.0
 """How long to wait where the starts of a day are used up."""
 IDENTIFY_EVERY_S = 5.0
 AGAIN_S, AGAIN_LIMIT_S = 1.0, 60.0
-GUILDS_WITHIN_S = 1.0
-"""How long after the last community the list of communities counts as complete."""
 BAD_TOKEN, PRIVILEGED = 4004, 4014
 _LOG = logging.getLogger(__name__)
 
@@ -46,6 +44,7 @@ class DiscordSettings:
     """How Discord is reached. Empty addresses are the platform's own; empty `guilds`: commands are everywhere.
 
     `shard_ids`: the shards of this process among `shard_count`; empty: all that the platform advises.
+    `complete_after_s`: seconds after the last community until no more are waited for.
     """
 
     token: str = field(repr=False)
@@ -55,6 +54,7 @@ class DiscordSettings:
     shard_ids: Sequence[int] = ()
     shard_count: int | None = None
     guilds: Sequence[str] = ()
+    complete_after_s: float = 1.0
 
     def apply(self) -> None:
         """Point the library there: its addresses are its own globals, set before the first client is made."""
@@ -133,7 +133,7 @@ class Wire(discord.AutoShardedClient):
             shard_count=settings.shard_count,
             max_messages=None,
             enable_debug_events=True,
-            guild_ready_timeout=GUILDS_WITHIN_S,
+            guild_ready_timeout=settings.complete_after_s,
             chunk_guilds_at_startup=intents.members,
             allowed_mentions=discord.AllowedMentions.none(),
         )

@@ -15,7 +15,7 @@ from bot.adapters.discord_files import Files
 from bot.adapters.discord_gateway import Connection, Ear
 from bot.adapters.discord_intake import PASTE_LIMIT_BYTES, PLATFORM, Ignored, Place, Us, noted, paste_of, to_inbound
 from bot.adapters.discord_lanes import Lanes
-from bot.adapters.discord_payload import Payload, number, part, ref, text, words
+from bot.adapters.discord_payload import Payload, number, part, ref, text, time_of, words
 from bot.adapters.discord_rooms import (
     Room,
     key_of,
@@ -67,6 +67,7 @@ class Hearing(Ear):
         # Closed from a new session until it is known what was stored last: a newer message would hide the gap.
         self._open = asyncio.Event()
         self._heard: Sequence[LastHeard] = ()
+        self._began = clock.now()
 
     def meet(self, us: Us, connection: Connection) -> None:
         """Learn who we are, and which connection says how much of messages we are given."""
@@ -81,6 +82,7 @@ class Hearing(Ear):
         """Take messages and interactions in; they need nothing of what the cache may make of them."""
         match event:
             case "READY":
+                self._began = self._clock.now()
                 self._catch_up.begin()
                 self._open.clear()
                 self._lanes.put("session", self._look_back)
@@ -174,7 +176,10 @@ class Hearing(Ear):
 
     async def _read_room(self, last: LastHeard, client: discord.Client) -> None:
         async def hand_in(message: Payload) -> None:
-            await self._hand_in("MESSAGE_CREATE", message, place_of(message, client), live=False)
+            # What is said while we read back is met twice; whoever comes first, it is news.
+            at = time_of(ref(message, "id"))
+            live = at is not None and at >= self._began
+            await self._hand_in("MESSAGE_CREATE", message, place_of(message, client), live=live)
 
         await self._catch_up.read(last, hand_in, lambda: self._memory.forget_room(last.room))
 

@@ -75,6 +75,7 @@ class House:
             shard_ids=self.shard_ids,
             shard_count=self.shard_count,
             guilds=self.guilds,
+            complete_after_s=0.1,
         )
         return DiscordChat(
             settings, self.clock, self.memory,

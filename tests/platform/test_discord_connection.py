@@ -1,0 +1,300 @@
+"""The connection to Discord: gaps are read, starts are counted, and nothing that breaks ends it."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from bot.adapters.discord_gateway import STARTS_ALARM, STARTS_LIMIT
+from core.domain.ids import RoomKey
+from core.domain.messages import MessageKind
+from core.domain.platforms import CatchUpLimits, LastHeard
+from tests.doubles.discord_words import Intent, Permission
+from tests.platform.discord_house import House, open_house, part
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with open_house() as opened:
+        yield opened
+
+
+async def hear_something(house: House) -> None:
+    """Let one run hear one message in the room, so that there is a last one."""
+    async with house.running():
+        await house.server.say(house.ada, house.room, "before")
+        await house.heard("before")
+
+
+@pytest.mark.field("F034")
+async def test_restart_reads_the_gap(house: House) -> None:
+    await hear_something(house)
+    for text in ("one", "two", "three"):
+        await house.server.say(house.ada, house.room, text)
+    async with house.running():
+        await house.heard("three")
+        await house.server.say(house.ada, house.room, "after")
+        await house.heard("after")
+    assert house.texts() == ["before", "one", "two", "three", "after"]
+    assert [one.live for one in house.said()] == [True, False, False, False, True]
+
+
+@pytest.mark.field("F034")
+async def test_thirty_messages_in_three_rooms_are_read_oldest_first(house: House) -> None:
+    rooms = [house.room, house.guild.add_channel("two"), house.guild.add_channel("three")]
+    async with house.running():
+        for room in rooms:
+            await house.server.say(house.ada, room, "start")
+        await house.count(3)
+    for number in range(30):
+        await house.server.say(house.ada, rooms[number % 3], f"n{number}")
+    async with house.running():
+        await house.count(33)
+    for index, room in enumerate(rooms):
+        heard = [one.text for one in house.said() if one.room.chat_ref == str(room.id)]
+        assert heard == ["start", *(f"n{number}" for number in range(index, 30, 3))]
+
+
+@pytest.mark.field("F033")
+async def test_resume_loses_and_doubles_nothing(house: House) -> None:
+    async with house.running():
+        house.server.fault("duplicate_event", match="MESSAGE_CREATE")
+        await house.server.say(house.ada, house.room, "before")
+        await house.heard("before")
+        await house.server.drop()
+        for text in ("one", "two"):
+            await house.server.say(house.ada, house.room, text)
+        await house.server.until(lambda: house.server.resumes == 1)
+        await house.heard("two")
+    assert house.texts() == ["before", "one", "two"] and all(one.live for one in house.said())
+
+
+@pytest.mark.field("F034")
+async def test_an_outage_that_no_resume_bridges_is_read_back(house: House) -> None:
+    async with house.running():
+        await house.server.say(house.ada, house.room, "before")
+        await house.heard("before")
+        house.server.pause_gateway()
+        await house.server.drop()
+        for text in ("one", "two"):
+            await house.server.say(house.ada, house.room, text)
+        await house.server.until(lambda: house.server.refused_connections > 0)
+        house.server.resume_gateway()
+        await house.heard("two")
+    assert house.texts() == ["before", "one", "two"]
+
+
+@pytest.mark.field("F033")
+async def test_invalid_session_catches_up_once(house: House) -> None:
+    async with house.running():
+        await house.server.say(house.ada, house.room, "before")
+        await house.heard("before")
+        house.server.pause_gateway()
+        await house.server.invalidate(resumable=False)
+        await house.server.say(house.ada, house.room, "missed")
+        house.server.resume_gateway()
+        await house.heard("missed")
+        await house.server.say(house.ada, house.room, "after")
+        await house.heard("after")
+    assert house.texts() == ["before", "missed", "after"]
+    assert house.server.identifies == 2
+
+
+async def test_catchup_order_and_missing_permission(house: House) -> None:
+    closed = house.guild.add_channel("closed")
+    async with house.running():
+        for room in (house.room, closed):
+            await house.server.say(house.ada, room, "start")
+        await house.count(2)
+    await house.server.set_overwrite(closed, house.guild.me, deny=Permission.READ_MESSAGE_HISTORY)
+    for room in (house.room, closed):
+        for number in range(3):
+            await house.server.say(house.ada, room, f"n{number} in {room.name}")
+    async with house.running() as chat:
+        await house.heard("n2 in general")
+        await house.server.until(lambda: chat.counts["catch_up.no_permission"] == 1)
+    assert house.texts()[2:] == ["n0 in general", "n1 in general", "n2 in general"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (CatchUpLimits(room=5), 5),
+        (CatchUpLimits(start=7), 7),
+        (CatchUpLimits(age=timedelta(minutes=-1)), 0),
+        (CatchUpLimits(room=150), 130),
+    ],
+)
+async def test_a_gap_is_read_within_its_caps(house: House, limits: CatchUpLimits, expected: int) -> None:
+    await hear_something(house)
+    for number in range(130):
+        await house.server.say(house.ada, house.room, f"n{number}")
+    house.limits = limits
+    async with house.running() as chat:
+        counts = ("catch_up.beyond_caps", "catch_up.beyond_age")
+        await house.server.until(lambda: len(house.said()) == 131 or any(chat.counts[one] for one in counts))
+        await house.server.say(house.ada, house.room, "after")
+        await house.heard("after")
+    assert house.texts() == ["before", *(f"n{number}" for number in range(expected)), "after"]
+
+
+async def test_a_room_that_is_gone_is_forgotten(house: House) -> None:
+    key = RoomKey("discord", "123456789012345678")
+    house.memory.last[key] = LastHeard(key, "123456789012345679", house.clock.now())
+    async with house.running():
+        await house.server.until(lambda: bool(house.memory.told))
+    assert house.memory.told == [("room gone", key)]
+
+
+async def test_direct_rooms_are_read_back_too(house: House) -> None:
+    direct = house.server.dm(house.ada)
+    async with house.running():
+        await house.server.say(house.ada, direct, "before")
+        await house.heard("before")
+    await house.server.say(house.ada, direct, "missed")
+    async with house.running():
+        await house.heard("missed")
+    assert [one.live for one in house.said()] == [True, False]
+
+
+async def test_catchup_ignores_interactions(house: House) -> None:
+    async with house.running():
+        await house.server.until(lambda: None in house.server.commands)
+        await house.server.say(house.ada, house.room, "before")
+        await house.heard("before")
+    used = await house.server.slash(house.ada, house.room, "help")
+    await house.server.say(house.ada, house.room, "missed")
+    async with house.running():
+        await house.heard("missed")
+    assert not used.acked and not house.said(MessageKind.COMMAND)
+
+
+async def test_a_message_while_the_gap_is_looked_up_does_not_hide_it(house: House) -> None:
+    await hear_something(house)
+    await house.server.say(house.ada, house.room, "missed")
+    house.memory.down = True
+    async with house.running(ready=False):
+        await house.server.until(lambda: house.server.refused_connections == 0 and house.server.identifies <= 2)
+        house.memory.down = False
+        await house.server.until(lambda: house.server.connected)
+        await house.server.say(house.ada, house.room, "at once")
+        await house.heard("missed")
+        await house.heard("at once")
+
+
+async def test_gateway_down_at_start(house: House) -> None:
+    house.server.fault("gateway_down")
+    async with house.running():
+        await house.server.say(house.ada, house.room, "hello")
+        await house.heard("hello")
+    assert house.server.refused_connections == 1 and not house.alerts
+
+
+@pytest.mark.parametrize("code", [1000, 4000, 4009])
+async def test_closed_connections_are_made_again(house: House, code: int) -> None:
+    async with house.running():
+        await house.server.close(code)
+        await house.server.until(lambda: house.server.resumes + house.server.identifies > 1)
+        await house.server.until(lambda: house.server.connected)
+        await house.server.say(house.ada, house.room, "hello")
+        await house.heard("hello")
+
+
+async def test_missing_intent_degrades(house: House) -> None:
+    house.server.privileged_intents = Intent(0)
+    async with house.running() as chat:
+        await house.server.say(house.ada, house.room, f"{house.server.bot.mention} hello")
+        await house.heard("@voidbot hello")
+        await chat.send(part(house.room, "hi"))
+        assert house.shown()[-1] == "hi"
+    assert len(house.alerts) == 2 and "Message Content" in house.alerts[0] and "Server Members" in house.alerts[1]
+    assert house.server.identifies == 2
+    assert not house.memory.newest(str(house.guild.id)).members_known
+
+
+async def test_a_refused_token_is_said_once_and_tried_no_more(house: House) -> None:
+    house.server.fault("refuse_identify", close_code=4004)
+    async with house.running(ready=False):
+        await house.server.until(lambda: bool(house.alerts))
+    assert house.server.identifies == 1 and "DISCORD_TOKEN" in house.alerts[0]
+
+
+async def test_a_token_that_never_worked_is_said_once(house: House) -> None:
+    house.server.token = "MTA.another.of-a-bot-token"
+    async with house.running(ready=False) as chat:
+        await house.server.until(lambda: bool(house.alerts))
+        assert chat.silent_s() is not None
+    assert house.server.identifies == 0 and house.server.token not in house.alerts[0]
+
+
+async def test_crash_loop_spares_identify(house: House) -> None:
+    account = f"discord:{house.server.bot.id}"
+    house.memory.starts[account] = STARTS_ALARM - 1
+    async with house.running():
+        pass
+    assert len(house.alerts) == 1 and str(STARTS_ALARM) in house.alerts[0]
+    house.memory.starts[account] = STARTS_LIMIT
+    house.alerts.clear()
+    async with house.running(ready=False):
+        await house.server.until(lambda: bool(house.alerts))
+    assert house.server.identifies == 1
+
+
+async def test_a_start_that_nobody_counts_is_not_made(house: House) -> None:
+    async with house.running():
+        pass
+    house.memory.down = True
+    async with house.running(ready=False):
+        await house.server.until(lambda: len(house.server.called("GET", "/gateway/bot")) == 2)
+        house.memory.down = False
+        await house.server.until(lambda: house.server.identifies == 2)
+
+
+async def test_silence_is_measured(house: House) -> None:
+    async with house.running() as chat:
+        await house.clock.advance(100)
+        await house.server.say(house.ada, house.room, "hello")
+        await house.heard("hello")
+        heard = chat.silent_s()
+        await house.clock.advance(300)
+        later = chat.silent_s()
+    assert heard is not None and later is not None
+    assert heard < 100 and later >= 300
+    assert house.chat().silent_s() is None
+
+
+async def test_outage_is_not_leaving(house: House) -> None:
+    async with house.running():
+        await house.server.outage(house.guild)
+        await house.server.recover(house.guild)
+        await house.server.say(house.ada, house.room, "back")
+        await house.heard("back")
+    assert not house.memory.told
+
+
+async def test_being_removed_closes_the_community(house: House) -> None:
+    async with house.running():
+        await house.server.remove_bot(house.guild)
+        await house.server.until(lambda: bool(house.memory.told))
+    assert house.memory.told == [("community gone", str(house.guild.id))]
+
+
+async def test_two_shard_ranges_one_room_each(house: House) -> None:
+    other = house.server.add_guild("Second")
+    room, bob = other.add_channel("there"), other.add_member("Bob")
+    house.shard_ids, house.shard_count = (1,), 2
+    async with house.running(ready=False):
+        await house.server.until(lambda: len(house.memory.reports) == 1)
+        await house.server.say(house.ada, house.room, "not mine")
+        await house.server.say(bob, room, "mine")
+        await house.heard("mine")
+    assert house.texts() == ["mine"]
+
+
+@pytest.mark.field("F022")
+async def test_reconnects_resume_instead_of_starting_anew(house: House) -> None:
+    async with house.running():
+        for number in range(1, 4):
+            await house.server.reconnect()
+            await house.server.until(lambda number=number: house.server.resumes == number)
+    assert house.server.identifies == 1
