@@ -125,7 +125,7 @@ class Hearing(Ear):
     def community(self, guild: discord.Guild) -> None:
         """Learn a whole community with its members."""
         self._sender_tries_again(guild)
-        self._lanes.put(f"community:{guild.id}", lambda: self._memory.learn(report_of(guild, members=True)))
+        self._lanes.put(f"community:{guild.id}", partial(self._learn, guild, members=True))
 
     def changed(self, guild: discord.Guild) -> None:
         """Learn rooms and roles again; several changes at once are one."""
@@ -133,11 +133,11 @@ class Hearing(Ear):
         lane = f"community:{guild.id}"
         if lane not in self._dirty:
             self._dirty.add(lane)
-            self._lanes.put(lane, partial(self._learn_rooms, guild, lane))
+            self._lanes.put(lane, partial(self._learn, guild, members=False))
 
-    async def _learn_rooms(self, guild: discord.Guild, lane: str) -> None:
-        self._dirty.discard(lane)
-        await self._memory.learn(report_of(guild, members=False))
+    async def _learn(self, guild: discord.Guild, *, members: bool) -> None:
+        self._dirty.discard(f"community:{guild.id}")
+        await self._memory.learn(await report_of(guild, members=members))
 
     def _sender_tries_again(self, guild: discord.Guild) -> None:
         for room in rooms_of(guild):
@@ -161,8 +161,8 @@ class Hearing(Ear):
         self._open.set()
 
     async def _read_back(self, shard_id: int, client: discord.Client) -> None:
-        heard = self._heard
-        for last in heard:
+        await self._forget_left(shard_id, client)
+        for last in self._heard:
             room = client.get_channel(int(last.room.chat_ref)) if last.room.chat_ref.isdigit() else None
             if isinstance(room, Room):
                 if room.guild.shard_id != shard_id or not _has_more(room, last):
@@ -173,6 +173,16 @@ class Hearing(Ear):
             elif shard_id != 0:
                 continue  # direct rooms belong to the first shard, and so does what is not known
             self._lanes.put(last.room.chat_ref, partial(self._read_room, last, client))
+
+    async def _forget_left(self, shard_id: int, client: discord.Client) -> None:
+        """Close the communities that threw us out while nobody listened."""
+        name = f"{PLATFORM}:communities:{shard_id}/{client.shard_count or 1}"
+        before = set(filter(None, (await self._memory.recall(name) or "").split(",")))
+        now = {str(guild.id) for guild in client.guilds if guild.shard_id == shard_id}
+        for left in sorted(before - now):
+            await self._memory.forget_community(PLATFORM, left)
+        if before != now:
+            await self._memory.remember(name, ",".join(sorted(now)))
 
     async def _read_room(self, last: LastHeard, client: discord.Client) -> None:
         async def hand_in(message: Payload) -> None:

@@ -48,6 +48,7 @@ class Why(StrEnum):
     OWN_EDIT = "own_edit"
     UNKNOWN_EVENT = "unknown_event"
     PASSING = "passing"
+    NOWHERE = "nowhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,10 @@ class Us:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What the cache knows of the room of an event. `own_roles`: roles that only we hold."""
+    """What the cache knows of the room of an event. `own_roles`: roles that only we hold.
+
+    `surroundings` without a community: a direct room of which nothing says whose it is.
+    """
 
     surroundings: Surroundings
     owner_ref: str = ""
@@ -113,7 +117,7 @@ def gone(room: str, message_ref: str, *, us: Us, place: Place, now: datetime) ->
         text="",
         sent_at=now,
         received_at=now,
-        surroundings=place.surroundings,
+        surroundings=place.surroundings if place.surroundings.community_ref else None,
         addressed_by=frozenset({Address.DM}) if direct else frozenset(),
     )
 
@@ -147,6 +151,8 @@ def _said(body: Payload, us: Us, place: Place, now: datetime, live: bool) -> Inb
     author = part(body, "author")
     if not ref(author, "id") or number(body, "flags") & 1 << 7:  # an answer of a bot that is still thinking
         return Ignored(Why.PASSING if ref(author, "id") else Why.MALFORMED)
+    if not place.surroundings.community_ref:
+        return Ignored(Why.NOWHERE)  # the echo of our own word in a direct room that nobody has written in yet
     origin = _origin(body, author, us)
     content = text(body, "content")
     attachments = _attachments(body)

@@ -1,5 +1,6 @@
 """What the library's cache knows of communities, in our words: rooms, roles, members and who may read what."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -64,16 +65,16 @@ def place_of(data: Payload, client: discord.Client) -> Place:
 
 
 def _direct(data: Payload, room: object, client: discord.Client) -> Surroundings:
-    """Return a direct room: a community of its own, under the person's account."""
+    """Return a direct room: a community of its own, under the person's account; without one if nothing names them."""
     own = 0 if client.user is None else client.user.id
     if isinstance(room, discord.DMChannel) and room.recipient is not None:
         who, name = str(room.recipient.id), room.recipient.display_name
     else:
         people = [part(data, "author"), part(data, "user"), *parts(part(data, "channel"), "recipients")]
         other: Payload = next((one for one in people if ref(one, "id") not in ("", str(own))), {})
-        who = ref(other, "id") or ref(data, "channel_id")
+        who = ref(other, "id")
         name = text(other, "global_name") or text(other, "username")
-    return Surroundings(community_ref=DIRECT + who, kind=RoomKind.DM, community_name=name, name=name)
+    return Surroundings(community_ref=who and DIRECT + who, kind=RoomKind.DM, community_name=name, name=name)
 
 
 def _place_in(guild: discord.Guild, about: Surroundings, client: discord.Client) -> Place:
@@ -133,14 +134,21 @@ def may_read_back(room: Room) -> bool:
     return may.view_channel and may.read_message_history
 
 
-def report_of(guild: discord.Guild, *, members: bool) -> CommunityReport:
-    """Return everything known of a community. `members`: with all members, where the platform told us of them."""
+async def report_of(guild: discord.Guild, *, members: bool) -> CommunityReport:
+    """Return everything known of a community. `members`: with all members, where the platform told us of them.
+
+    Lets others run between rooms: a list of readers takes its time where there are many members.
+    """
     known = members and guild.chunked
+    rooms = []
+    for room in list(rooms_of(guild)):
+        rooms.append(room_report(room))
+        await asyncio.sleep(0)
     return CommunityReport(
         platform=PLATFORM,
         ref=str(guild.id),
         name=guild.name,
-        rooms=tuple(room_report(room) for room in rooms_of(guild)),
+        rooms=tuple(rooms),
         roles=tuple(RoleReport(str(one.id), one.name, is_admin(one.permissions.value)) for one in guild.roles),
         members=tuple(map(member_report, guild.members)) if known else (),
         whole=True,

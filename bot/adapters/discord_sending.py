@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from bot.adapters.discord_answers import Hook, hook_of
-from bot.adapters.discord_payload import id_at, parts, payload, ref, text
+from bot.adapters.discord_payload import id_at, number, parts, payload, ref, text
 from bot.adapters.discord_payload import part as inner
 from bot.adapters.discord_rest import FAILURES, UNREACHABLE, Request, Rest, meaning
 from bot.adapters.limiter import Limiter, Priority
@@ -21,6 +21,9 @@ PAGES, PAGE = 5, 100
 SKEW = timedelta(seconds=5)
 SUPPRESS_EMBEDS = 1 << 2
 REMEMBERED = 4096
+
+_DIRECT = 1
+"""The type of a direct room among channels."""
 
 _MESSAGES = "/channels/{channel_id}/messages"
 _MESSAGE = "/channels/{channel_id}/messages/{message_id}"
@@ -104,9 +107,18 @@ class Sender:
                     return ref(message, "id")
             if len(page) < PAGE:
                 # Without the permission the platform answers with an empty page, not with a refusal.
-                return None if heard or self._readable(chat) else Ambiguous("the history may be hidden")
+                known = heard or self._readable(chat) or await self._is_direct(chat)
+                return None if known else Ambiguous("the history may be hidden")
             after = str(max(int(ref(message, "id") or 0) for message in page))
         return Ambiguous("too much was said since")
+
+    async def _is_direct(self, chat: str) -> bool:
+        """Return whether a chat is a direct room: its history is always ours to read."""
+        try:
+            found = await self._rest.call(Request("GET", "/channels/{channel_id}", {"channel_id": chat}))
+        except FAILURES:
+            return False
+        return number(payload(found), "type") == _DIRECT
 
     async def show_typing(self, room: RoomKey) -> None:
         """Show typing unless it is shown already, or the chat has no room for it."""

@@ -279,6 +279,16 @@ async def test_being_removed_closes_the_community(house: House) -> None:
     assert house.memory.told == [("community gone", str(house.guild.id))]
 
 
+async def test_a_removal_while_nobody_listened_is_noticed(house: House) -> None:
+    left = house.server.add_guild("Left behind")
+    async with house.running():
+        await house.server.until(lambda: any(str(left.id) in value for value in house.memory.values.values()))
+    await house.server.remove_bot(left)
+    async with house.running():
+        await house.server.until(lambda: bool(house.memory.told))
+    assert house.memory.told == [("community gone", str(left.id))]
+
+
 async def test_two_shard_ranges_one_room_each(house: House) -> None:
     other = house.server.add_guild("Second")
     room, bob = other.add_channel("there"), other.add_member("Bob")

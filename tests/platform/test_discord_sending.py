@@ -270,3 +270,23 @@ async def test_emoji_on_the_cut_are_taken(house: House) -> None:
         for n, piece in enumerate(chat.split(text), 1):
             assert isinstance(await chat.send(part(house.room, piece, n=n)), Delivered)
     assert "".join(house.shown()) == text
+
+
+async def test_the_history_of_a_direct_room_is_always_ours_to_read(house: House) -> None:
+    direct = house.server.dm(house.ada)
+    async with house.running() as chat:
+        since = house.clock.now()
+        assert await chat.find_sent(part(direct, "hello"), since) is None
+        sent = await chat.send(part(direct, "hello"))
+        assert isinstance(sent, Delivered)
+        assert await chat.find_sent(part(direct, "hello"), since) == sent.external_id
+
+
+async def test_an_echo_from_a_room_that_nobody_wrote_in_makes_no_community(house: House) -> None:
+    async with house.running() as chat:
+        await chat.send(part(house.room, "for you", private_to=house.ada.id))
+        await house.server.until(lambda: chat.counts["events.nowhere"] == 1)
+        await house.server.say(house.ada, house.server.dm(house.ada), "thanks")
+        message = await house.heard("thanks")
+    assert message.surroundings is not None and message.surroundings.community_ref == f"dm:{house.ada.id}"
+    assert house.texts() == ["thanks"]
