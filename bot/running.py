@@ -63,10 +63,11 @@ async def run_app(
         async with open_app(
             settings, roles, say=say, front_ends=make, terminal=chat is not None, log_file=log_file
         ) as app:
-            app.database.on_wake(wake.set)
+            app.database.on_wake(lambda in_s: wake.set())
             if app.worker is None and app.scheduler is None and app.page is None:
                 raise Misconfigured(
-                    "gateway: no platform is configured; set DISCORD_TOKEN or TELEGRAM_TOKEN, or use `voidbot up`, which has the terminal"
+                    "gateway: no platform is configured; set DISCORD_TOKEN or TELEGRAM_TOKEN,"
+                    " or use `voidbot up`, which has the terminal"
                 )
             if app.page is not None:
                 say(f"health page: {app.page.url}")

@@ -80,11 +80,11 @@ class CommunityReport:
 
 @dataclass(frozen=True, slots=True)
 class LastHeard:
-    """A room with the newest message of it that was stored."""
+    """A room with the newest message of it that was stored; where there is none, no `message_ref` and no time."""
 
     room: RoomKey
     message_ref: str
-    at: datetime
+    at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

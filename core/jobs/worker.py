@@ -17,7 +17,7 @@ import structlog
 from core.domain.errors import ClaimLost, Conflict, Unavailable
 from core.domain.jobs import MOST_SLOTS, Claim, Dead
 from core.jobs.executor import AnyKind, Executor, Fault, JobContext, Observe, OnGiveUp, Stop, about
-from core.jobs.notifier import Notifier
+from core.jobs.notifier import DEBOUNCE_S, Notifier
 from core.ports import Clock
 from core.store.engine import Database
 from core.store.jobs import Settlement
@@ -86,7 +86,7 @@ class Worker:
     ) -> None:
         if any(not 0 < slots <= MOST_SLOTS for slots in pools.values()):
             raise ValueError(f"worker: a pool has 1 to {MOST_SLOTS} slots")
-        self.notifier = Notifier(database, self._awake)
+        self.notifier = Notifier(database, self._awake, self._note_due)
         database.on_wake(self.notifier.wake)
         self._executor = Executor(database, kinds, clock, on_give_up, observe, fault)
         self._database = database
@@ -100,6 +100,7 @@ class Worker:
         self._observe = observe
         self._fault = fault
         self._wake = asyncio.Event()
+        self._due = asyncio.Event()
         self._stopping = asyncio.Event()
         self._running: dict[JobContext, Running] = {}
         self._ended: list[tuple[JobContext, Settlement]] = []
@@ -140,6 +141,9 @@ class Worker:
 
     def _awake(self) -> None:
         self._wake.set()
+
+    def _note_due(self) -> None:
+        self._due.set()
 
     async def _live(self, predecessor: UUID | None) -> UUID | None:
         """Live one incarnation; return the id that the next one replaces."""
@@ -229,6 +233,8 @@ class Worker:
             raise IncarnationOver("a claim's answer came late")
         self._observe("cycle_seconds", took_s, {})
         for context, settlement in ended:
+            if settlement.delay_s > 0:
+                self.notifier.wake(settlement.delay_s)
             del self._running[context]
             self._report(settlement, turnover.settled.get(settlement.claim.id))
         for claim in turnover.granted:
@@ -267,8 +273,12 @@ class Worker:
         """Beat and tick, on one connection: once a second, or five times in `dead_after_s` if that is shorter."""
         reconcile_at = self._clock.monotonic()
         async with asyncio.TaskGroup() as burials:
+            beat_at = self._clock.monotonic() + self._pulse_s
             while True:
-                await asyncio.sleep(self._pulse_s)
+                if await self._due_before(beat_at):
+                    await self._tick_what_is_due(store)
+                    continue
+                beat_at = self._clock.monotonic() + self._pulse_s
                 await self._beat(store)
                 for claim in await self._tick(store):
                     burials.create_task(self._executor.bury(claim, Dead("worker_lost"), Dead("worker_lost")))
@@ -295,6 +305,21 @@ class Worker:
                 slot.asked_at = slot.asked_at or at
                 if at - slot.asked_at >= CANCEL_GRACE_S:
                     slot.cancel(at)
+
+    async def _due_before(self, beat_at: float) -> bool:
+        """Return whether delayed work becomes due before the next heartbeat; in short order it is told once."""
+        try:
+            async with asyncio.timeout(max(0.0, beat_at - self._clock.monotonic())):
+                await self._due.wait()
+                await asyncio.sleep(DEBOUNCE_S)
+        except TimeoutError:
+            return False
+        self._due.clear()
+        return True
+
+    async def _tick_what_is_due(self, store: Incarnation) -> None:
+        if await store.tick_due() + await store.tick_waiting():
+            self.notifier.wake()
 
     async def _tick(self, store: Incarnation) -> tuple[Claim, ...]:
         self._fault("tick.before")

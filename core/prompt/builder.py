@@ -53,6 +53,7 @@ _COUNT_MOST = 9_999
 _PATH_CHARS = 120
 _EXPECTED_CHARS = 300
 _MESSAGES = 2  # system and user
+_PROBE, _PROBE_TOKENS = "ping", 16
 _DIRECT = frozenset({RoomKind.DM})
 _THREADS = frozenset({RoomKind.THREAD_PUBLIC, RoomKind.THREAD_PRIVATE, RoomKind.FORUM_POST, RoomKind.TOPIC})
 
@@ -212,6 +213,11 @@ def _request(texts: Mapping[str, str], policy: PromptPolicy) -> ModelRequest:
         max_output_tokens=policy.max_output_tokens,
         sha256=digest(canonical_json(content)),
     )
+
+
+def build_probe() -> ModelRequest:
+    """Return the smallest request there is, for asking whether a model answers at all."""
+    return _request({"turn": _PROBE}, PromptPolicy(max_output_tokens=_PROBE_TOKENS))
 
 
 def _account(

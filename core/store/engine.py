@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -34,7 +35,7 @@ class Tx:
     __slots__ = ("_connection", "_on_commit", "_wake")
 
     def __init__(
-        self, connection: "Connection | Pooled", on_commit: list[Callable[[], None]], wake: Callable[[], None]
+        self, connection: "Connection | Pooled", on_commit: list[Callable[[], None]], wake: Callable[[float], None]
     ) -> None:
         self._connection = connection
         self._on_commit = on_commit
@@ -66,9 +67,9 @@ class Tx:
         if call not in self._on_commit:
             self._on_commit.append(call)
 
-    def wake_workers(self) -> None:
-        """Tell workers once this transaction has committed that there is work (ADR 0002)."""
-        self.on_commit(self._wake)
+    def wake_workers(self, in_s: float = 0.0) -> None:
+        """Tell workers once this transaction has committed that there is work, or will be in so many seconds."""
+        self._on_commit.append(partial(self._wake, in_s))
 
 
 class Database:
@@ -77,15 +78,15 @@ class Database:
     def __init__(self, dsn: str, app: Pool, long: Pool) -> None:
         self.dsn = dsn
         self._pools = {False: app, True: long}
-        self._wakers: list[Callable[[], None]] = []
+        self._wakers: list[Callable[[float], None]] = []
 
-    def on_wake(self, call: Callable[[], None]) -> None:
-        """Have `call` called after each commit that queued work; set up by the composition root."""
+    def on_wake(self, call: Callable[[float], None]) -> None:
+        """Have `call` called after each commit that queued work, with the seconds until it is due."""
         self._wakers.append(call)
 
-    def _wake(self) -> None:
+    def _wake(self, in_s: float) -> None:
         for call in self._wakers:
-            call()
+            call(in_s)
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 15) -> Self:

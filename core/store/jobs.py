@@ -116,7 +116,8 @@ async def enqueue(tx: Tx, jobs: Sequence[NewJob]) -> list[JobId | None]:
     ids: list[JobId | None] = [None] * len(jobs)
     for row in await tx.fetch(_ENQUEUE, [_as_row(job) for job in jobs]):
         ids[row["nth"] - 1] = JobId(row["id"])
-    tx.wake_workers()
+    for in_s in {job.due_in_s for job in jobs}:
+        tx.wake_workers(in_s)
     return ids
 
 

@@ -17,12 +17,13 @@ LEAD_ANSWER_S = 5.0
 """How long the lock's own connection may take to answer before the right is given up."""
 
 _LAST_HEARD = """
-select r.platform, r.chat_ref, r.topic_ref, i.message_ref, i.sent_at
+select r.platform, r.chat_ref, r.topic_ref, coalesce(i.message_ref, '') as message_ref, i.sent_at
 from voidbot.rooms r join voidbot.communities c on c.id = r.community_id
-cross join lateral (
-    select message_ref, sent_at from voidbot.inbox where room_id = r.id and kind = 'text' order by id desc limit 1) i
+left join lateral (
+    select message_ref, sent_at from voidbot.inbox where room_id = r.id and kind = 'text' order by id desc limit 1
+) i on true
 where r.platform = $1 and r.state = 'active' and c.state = 'active'
-order by i.sent_at desc"""
+order by i.sent_at desc nulls last, r.id"""
 
 
 class StoredPlatformMemory(PlatformMemory):
@@ -83,7 +84,7 @@ class StoredPlatformMemory(PlatformMemory):
             await places.move_chat(tx, old, new)
 
     async def last_heard(self, platform: str) -> Sequence[LastHeard]:
-        """Return the open rooms with the newest stored message of each, the liveliest first."""
+        """Return the open rooms with the newest stored message of each, the liveliest first, the silent ones last."""
         async with self._database.transaction(durable=False) as tx:
             rows = await tx.fetch(_LAST_HEARD, platform)
         return [

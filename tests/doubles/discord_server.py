@@ -132,6 +132,10 @@ class DiscordServer(Rules, People):
         """Every request, in order."""
         return self._rest.calls
 
+    @calls.setter
+    def calls(self, notes: list[Call]) -> None:
+        self._rest.calls = notes
+
     def called(self, method: str, path_part: str) -> list[Call]:
         """Return the requests of a method whose path contains a part."""
         return [call for call in self.calls if call.method == method and path_part in call.path]
@@ -217,9 +221,10 @@ class DiscordServer(Rules, People):
 
     async def drop(self) -> None:
         """Cut every gateway connection without a close frame; sessions stay."""
-        for connection in self._gateway.each_connection():
+        cut = set(self._gateway.each_connection())
+        for connection in cut:
             connection.abort()
-        await self.until(lambda: not self._gateway.each_connection())
+        await self.until(lambda: cut.isdisjoint(self._gateway.each_connection()))  # a client may be back at once
 
     async def close(self, code: int) -> None:
         """Close every gateway connection with a code; sessions stay."""
