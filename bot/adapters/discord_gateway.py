@@ -85,7 +85,7 @@ class Ear(Protocol):
         """Hear an event that the cache knows of."""
         ...
 
-    def community(self, guild: discord.Guild) -> None:
+    def community(self, guild: discord.Guild, client: discord.Client) -> None:
         """Hear that a community is there, with its members if we may know them."""
         ...
 
@@ -190,11 +190,11 @@ class Wire(discord.AutoShardedClient):
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         """Pass on a community that is there."""
-        self._ear.community(guild)
+        self._ear.community(guild, self)
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """Pass on a community that is new."""
-        self._ear.community(guild)
+        self._ear.community(guild, self)
 
     async def on_shard_ready(self, shard_id: int) -> None:
         """Pass on that all communities of a shard are there."""

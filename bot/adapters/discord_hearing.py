@@ -122,9 +122,10 @@ class Hearing(Ear):
             case _ if event in _ROOMS_CHANGED:
                 self.changed(guild)
 
-    def community(self, guild: discord.Guild) -> None:
+    def community(self, guild: discord.Guild, client: discord.Client) -> None:
         """Learn a whole community with its members."""
         self._sender_tries_again(guild)
+        self._lanes.put("session", partial(self._forget_left, guild.shard_id, client))
         self._lanes.put(f"community:{guild.id}", partial(self._learn, guild, members=True))
 
     def changed(self, guild: discord.Guild) -> None:
@@ -165,14 +166,21 @@ class Hearing(Ear):
         for last in self._heard:
             room = client.get_channel(int(last.room.chat_ref)) if last.room.chat_ref.isdigit() else None
             if isinstance(room, Room):
-                if room.guild.shard_id != shard_id or not _has_more(room, last):
+                if room.guild.shard_id != shard_id or not self._has_more(room, last):
                     continue
                 if not may_read_back(room):
                     self._catch_up.counts["no_permission"] += 1
                     continue
-            elif shard_id != 0:
+            elif shard_id != 0 or not last.message_ref:
                 continue  # direct rooms belong to the first shard, and so does what is not known
             self._lanes.put(last.room.chat_ref, partial(self._read_room, last, client))
+
+    def _has_more(self, room: Room, last: LastHeard) -> bool:
+        """Return whether something was said after the last message that is stored, as far as the cache knows."""
+        newest = getattr(room, "last_message_id", None)
+        if not last.message_ref:  # the first message of a room may be the one that was missed
+            return newest is not None and self._catch_up.reaches(newest)
+        return newest is None or not last.message_ref.isdigit() or newest > int(last.message_ref)
 
     async def _forget_left(self, shard_id: int, client: discord.Client) -> None:
         """Close the communities that threw us out while nobody listened."""
@@ -244,9 +252,3 @@ class Hearing(Ear):
         except Exception as exc:  # noqa: BLE001  # no connection: the command is taken in all the same
             self.counts["ack_failed"] += 1
             _LOG.warning("discord: an interaction could not be acknowledged: %s", type(exc).__name__)
-
-
-def _has_more(room: Room, last: LastHeard) -> bool:
-    """Return whether something was said after the last message that is stored, as far as the cache knows."""
-    newest = getattr(room, "last_message_id", None)
-    return newest is None or not last.message_ref.isdigit() or newest > int(last.message_ref)

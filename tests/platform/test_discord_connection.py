@@ -57,6 +57,8 @@ async def test_thirty_messages_in_three_rooms_are_read_oldest_first(house: House
 
 @pytest.mark.field("F033")
 async def test_resume_loses_and_doubles_nothing(house: House) -> None:
+    told: list[str] = []
+    house.before_accept = lambda message: told.append(message.text)
     async with house.running():
         house.server.fault("duplicate_event", match="MESSAGE_CREATE")
         await house.server.say(house.ada, house.room, "before")
@@ -67,6 +69,7 @@ async def test_resume_loses_and_doubles_nothing(house: House) -> None:
         await house.server.until(lambda: house.server.resumes == 1)
         await house.heard("two")
     assert house.texts() == ["before", "one", "two"] and all(one.live for one in house.said())
+    assert told == ["before", "before", "one", "two"]  # twice by order of the test, and not once more
 
 
 @pytest.mark.field("F034")
@@ -279,9 +282,11 @@ async def test_being_removed_closes_the_community(house: House) -> None:
     assert house.memory.told == [("community gone", str(house.guild.id))]
 
 
-async def test_a_removal_while_nobody_listened_is_noticed(house: House) -> None:
-    left = house.server.add_guild("Left behind")
+@pytest.mark.parametrize("when", ["before the start", "while running"])
+async def test_a_removal_while_nobody_listened_is_noticed(house: House, when: str) -> None:
+    left = house.server.add_guild("Left behind") if when == "before the start" else None
     async with house.running():
+        left = left or house.server.add_guild("Left behind")
         await house.server.until(lambda: any(str(left.id) in value for value in house.memory.values.values()))
     await house.server.remove_bot(left)
     async with house.running():

@@ -260,6 +260,7 @@ async def test_parts_fit_the_platform(house: House) -> None:
         for n, piece in enumerate(chat.split(text), 1):
             while not isinstance(await chat.send(part(house.room, piece, n=n)), Delivered):
                 await house.clock.advance(1)
+        assert await chat.send(part(house.room, "x" * 2_001)) == SendRefused("bad_form", form=True)
     assert "".join(house.shown()) == text and len(house.shown()) > 3
 
 
