@@ -95,6 +95,9 @@ class Stopwatch(FrontEnd):
     async def show_typing(self, room: RoomKey) -> None:
         """Show nothing."""
 
+    async def close(self) -> None:
+        """Hold nothing."""
+
     def silent_s(self) -> float | None:
         """Return nothing: there is no connection."""
         return None

@@ -185,6 +185,8 @@ async def open_app(
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
+        for front_end in parts.front_ends.values():
+            stack.push_async_callback(front_end.close)
         await _prepare(parts, say, terminal=terminal)
         page = None
         # A chat beside a running process has no page: the port that was chosen is that process's.

@@ -161,6 +161,10 @@ class FrontEnd(Protocol):
         """Take events in until cancelled; each goes to `accept` before anything else is done with it."""
         ...
 
+    async def close(self) -> None:
+        """Let go of connections; nothing is sent afterwards."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:

@@ -133,6 +133,9 @@ class RecordingFrontEnd(FrontEnd):
     async def show_typing(self, room: RoomKey) -> None:
         self.typing.append(room)
 
+    async def close(self) -> None:
+        """Hold nothing."""
+
     def silent_s(self) -> float | None:
         return None
 

@@ -172,6 +172,9 @@ class ConsoleChat(FrontEnd):
         """Return nothing: there is no connection to watch."""
         return None
 
+    async def close(self) -> None:
+        """Hold nothing that would have to be let go."""
+
     async def run(self, accept: Accept) -> None:
         """Take lines in until the input ends, then wait for the outstanding answers."""
         self._cursor = await self._shown.latest()

@@ -134,19 +134,20 @@ class DiscordChat(FrontEnd):
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled; ends by itself never, also where the token is refused."""
         starts = Starts(self._memory, self._clock, self._alert)
-        try:
-            async with self._lanes as lanes:
-                hearing = self._hearing = Hearing(
-                    accept, self._memory, lanes, self._catch_up, self._files, self._sender, self._clock, self._forms
-                )
-                self._connection = Connection(self._settings, hearing, starts, self._clock, self._alert)
-                if await self._log_in():
-                    lanes.aside(self._sync)
-                    hearing.meet(Us(bot_ref=self._rest.account, names=self._names), self._connection)
-                    await self._connection.keep()
-                await asyncio.Event().wait()  # there is nothing more to try; the rest of the house goes on
-        finally:
-            await self._rest.close()
+        async with self._lanes as lanes:
+            hearing = self._hearing = Hearing(
+                accept, self._memory, lanes, self._catch_up, self._files, self._sender, self._clock, self._forms
+            )
+            self._connection = Connection(self._settings, hearing, starts, self._clock, self._alert)
+            if await self._log_in():
+                lanes.aside(self._sync)
+                hearing.meet(Us(bot_ref=self._rest.account, names=self._names), self._connection)
+                await self._connection.keep()
+            await asyncio.Event().wait()  # there is nothing more to try; the rest of the house goes on
+
+    async def close(self) -> None:
+        """Let go of the connections; what drains after `run` has still been sent through them."""
+        await self._rest.close()
 
     async def _log_in(self) -> bool:
         """Log in, however long it takes; return whether the token is good."""

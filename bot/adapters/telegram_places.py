@@ -59,14 +59,11 @@ def chat_report(
 ) -> CommunityReport:
     """Return what an update says of its chat: one community, one room for each topic; the room meant comes last.
 
-    Members can't be listed: readers are known of a private chat, and of a group or channel with a public name.
+    A group is a community of its own, and whoever is in it reads all its topics. That its members can't be listed
+    closes it to every other venue by itself: nobody is known to be in both.
     """
     private = chat.type == Chat.PRIVATE
-    readers = None
-    if private:
-        readers = Whoever(accounts=frozenset({str(chat.id)}))
-    elif chat.username:
-        readers = Whoever(everyone=True)
+    readers = Whoever(accounts=frozenset({str(chat.id)})) if private else Whoever(everyone=True)
     name = chat.effective_name or ""
     about = Surroundings(
         community_ref=str(chat.id),

@@ -64,13 +64,13 @@ async def raise_epoch(tx: Tx, community_id: CommunityId) -> None:
     await tx.execute("update voidbot.communities set access_epoch = access_epoch + 1 where id = $1", community_id)
 
 
-# What hangs openly on another room is read by that room's readers, whatever is known of itself.
+# What hangs openly on another room is read by that room's readers; as long as that one is unknown, so are they.
 _WORLD = """
 with home as (select mind_id from voidbot.communities where id = $1),
      here as (
     select r.id, r.community_id, c.mind_id, c.access_state = 'stale' as stale,
            r.state = 'active' and c.state = 'active' and coalesce(p.state, 'active') = 'active' as open,
-           case when r.kind in ('thread_public', 'forum_post', 'topic') then coalesce(p.id, r.id) else r.id end as by
+           case when r.kind in ('thread_public', 'forum_post', 'topic') then p.id else r.id end as by
     from voidbot.rooms r join voidbot.communities c on c.id = r.community_id
     left join voidbot.rooms p on p.id = r.parent_id
     where c.mind_id = (select mind_id from home))

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -96,6 +96,9 @@ class PlatformChat(FrontEnd):
 
     async def show_typing(self, room: RoomKey) -> None:
         """Show nothing."""
+
+    async def close(self) -> None:
+        """Hold nothing."""
 
     def silent_s(self) -> float | None:
         """Return nothing: there is no connection."""
@@ -240,7 +243,11 @@ async def live(order: dict[str, Any], fault: Callable[[str], None]) -> None:
                 group.create_task(front_end.run(app.receiver.accept))
 
 
-def fork(order: dict[str, Any]) -> int:
+Live = Callable[[dict[str, Any], Callable[[str], None]], Coroutine[None, None, None]]
+"""How a bot lives: by an order, with a hook that may end it."""
+
+
+def fork(order: dict[str, Any], live: Live) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -254,12 +261,12 @@ def fork(order: dict[str, Any]) -> int:
         os._exit(1)
 
 
-def main() -> None:
+def main(live: Live) -> None:
     ended: dict[int, int] = {}
     for line in sys.stdin:
         order = json.loads(line)
         if "dsn" in order:
-            said: dict[str, Any] = {"pid": fork(order)}
+            said: dict[str, Any] = {"pid": fork(order, live)}
         else:
             pid = order["ended"]
             if pid not in ended:
@@ -272,4 +279,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(live)

@@ -96,6 +96,7 @@ class House:
                 yield chat
             finally:
                 run.cancel()
+                await chat.close()
 
     def said(self, kind: MessageKind = MessageKind.TEXT) -> list[InboundMessage]:
         return [one for one in self.accepted if one.kind is kind]

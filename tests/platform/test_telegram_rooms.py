@@ -103,14 +103,11 @@ async def test_a_private_chat_is_a_direct_room_of_one_reader(line: Line, ann: Us
     assert room.view == room.history == Whoever(accounts=frozenset({str(ann.id)}))
 
 
-async def test_readers_of_a_group_are_not_known_unless_it_is_public(line: Line, ann: User, group: Chat) -> None:
+async def test_whoever_is_in_a_group_reads_all_of_it(line: Line, ann: User, group: Chat) -> None:
     await line.telegram.say(ann, group, "one")
-    group.username = "open_garden"
-    await line.telegram.say(ann, group, "two")
-    await line.telegram.say(ann, group, "three")
-    await line.heard(3)
+    await line.heard(1)
     await line.confirmed()
-    assert [report.rooms[0].view for report in line.memory.reports] == [None, Whoever(everyone=True)]
+    assert [report.rooms[0].view for report in line.memory.reports] == [Whoever(everyone=True)]
 
 
 @pytest.mark.parametrize(
