@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bot import operators
+from bot import doctor, operators
 from bot.app import ALL_ROLES, Role
 from bot.running import ChatOptions, run_app
 from bot.settings import Environment, Settings
@@ -22,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_streams()
     options = _parser().parse_args(argv)
     try:
+        if "alone" in options:  # it reads the settings for itself: what is wrong with them is its answer
+            return int(options.alone(options))
         settings = Environment.read().settings()
         code: int = options.run(options, settings)
     except BotError as exc:
@@ -84,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_chat_flags(chat)
     chat.set_defaults(run=_chat)
     operators.add_commands(commands)
+    doctor.add_command(commands)
     return parser
 
 

@@ -1,7 +1,8 @@
 """The front ends of the platforms that have a token. A library is loaded only where it is used."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -10,6 +11,7 @@ from bot.commands import COMMANDS
 from bot.commands.spec import Access, CommandSpec, OptionType, Visibility
 from bot.platform_settings import PlatformSettings
 from bot.settings import Settings
+from core.domain.findings import Examined
 from core.domain.platforms import CatchUpLimits
 from core.ports import Clock, CommandForm, CommandOption, FrontEnd, OptionKind, PlatformMemory
 
@@ -67,17 +69,8 @@ def _discord(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, n
     from bot.adapters.discord_chat import DiscordChat
     from bot.adapters.discord_gateway import DiscordSettings
 
-    shard_ids, shard_count = settings.shards
     return DiscordChat(
-        DiscordSettings(
-            token=_shown(settings.discord_token),
-            api_url=settings.discord_api_url,
-            gateway_url=settings.discord_gateway_url,
-            cdn_url=settings.discord_cdn_url,
-            shard_ids=shard_ids,
-            shard_count=shard_count,
-            guilds=settings.discord_guilds,
-        ),
+        DiscordSettings(**_discord_values(settings)),
         clock,
         memory,
         names=names,
@@ -91,20 +84,55 @@ def _telegram(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, 
     from bot.adapters.telegram_chat import TelegramChat, TelegramSettings
 
     return TelegramChat(
-        TelegramSettings(
-            token=_shown(settings.telegram_token),
-            api_url=settings.telegram_api_url,
-            webhook_url=settings.telegram_webhook_url,
-            webhook_secret=_shown(settings.telegram_webhook_secret),
-            webhook_host=settings.telegram_webhook_host,
-            webhook_port=settings.telegram_webhook_port,
-        ),
+        TelegramSettings(**_telegram_values(settings)),
         clock,
         memory,
         names=names,
         commands=forms(),
         alert=alert,
     )
+
+
+async def examine_platforms(settings: Settings, clock: Clock) -> Mapping[str, Examined]:
+    """Return what each platform with a token says of the bot, by name; takes no connection from a running process."""
+    found: dict[str, Examined] = {}
+    if settings.platforms.discord_token is not None:
+        from bot.adapters import discord_doctor
+        from bot.adapters.discord_gateway import DiscordSettings
+
+        found["discord"] = await discord_doctor.examine(DiscordSettings(**_discord_values(settings.platforms)), clock)
+    if settings.platforms.telegram_token is not None:
+        from bot.adapters import telegram_doctor
+        from bot.adapters.telegram_chat import TelegramSettings
+
+        found["telegram"] = await telegram_doctor.examine(
+            TelegramSettings(**_telegram_values(settings.platforms)), clock
+        )
+    return found
+
+
+def _discord_values(settings: PlatformSettings) -> dict[str, Any]:
+    shard_ids, shard_count = settings.shards
+    return {
+        "token": _shown(settings.discord_token),
+        "api_url": settings.discord_api_url,
+        "gateway_url": settings.discord_gateway_url,
+        "cdn_url": settings.discord_cdn_url,
+        "shard_ids": shard_ids,
+        "shard_count": shard_count,
+        "guilds": settings.discord_guilds,
+    }
+
+
+def _telegram_values(settings: PlatformSettings) -> dict[str, Any]:
+    return {
+        "token": _shown(settings.telegram_token),
+        "api_url": settings.telegram_api_url,
+        "webhook_url": settings.telegram_webhook_url,
+        "webhook_secret": _shown(settings.telegram_webhook_secret),
+        "webhook_host": settings.telegram_webhook_host,
+        "webhook_port": settings.telegram_webhook_port,
+    }
 
 
 def _shown(secret: SecretStr | None) -> str:

@@ -45,6 +45,7 @@ class RoomRoutes:
         room, guild = "/channels/{channel_id}", "/guilds/{guild_id}"
         return [
             ("GET", "/users/@me", self.me),
+            ("GET", "/users/@me/guilds", self.my_guilds),
             ("POST", "/users/@me/channels", self.open_dm),
             ("GET", "/users/{user_id}", self.user),
             ("GET", "/applications/@me", self.application),
@@ -67,6 +68,17 @@ class RoomRoutes:
 
     def me(self, _ask: Ask) -> Json:
         return user_json(self._world.bot) | {"verified": True, "mfa_enabled": False, "locale": "en-US", "email": None}
+
+    def my_guilds(self, ask: Ask) -> list[Json]:
+        """Return the guilds that the bot is in, by id, with what it may do in each as a whole."""
+        after, limit = int(ask.query.get("after", 0)), int(ask.query.get("limit", 200))
+        found = [guild for key, guild in sorted(self._world.guilds.items()) if key > after][:limit]
+        keys = ("id", "name", "icon", "banner", "features")
+        return [
+            {key: value for key, value in guild_json(guild).items() if key in keys}
+            | {"owner": guild.owner is guild.me, "permissions": str(int(guild.me.permissions()))}
+            for guild in found
+        ]
 
     def user(self, ask: Ask) -> Json:
         if (user := self._world.users.get(ask.key("user_id"))) is None:
