@@ -31,12 +31,16 @@ class CatchUp:
         """Start counting anew: a session has begun that does not continue the last one."""
         self._left = self._limits.start
 
+    def reaches(self, message_id: int) -> bool:
+        """Return whether a message is young enough to be read back."""
+        return message_id >= id_at(self._clock.now() - self._limits.age)
+
     async def read(self, last: LastHeard, hand_in: HandIn, gone: Callable[[], Awaitable[None]]) -> None:
         """Hand in what was said in a room after the last message that is stored."""
         async with self._few:
             oldest = id_at(self._clock.now() - self._limits.age)
             known = int(last.message_ref) if last.message_ref.isdigit() else 0
-            if known < oldest:
+            if last.message_ref and known < oldest:
                 self.counts["beyond_age"] += 1  # there may be older ones; they are left
             after, left = max(known, oldest), self._limits.room
             while left > 0 and self._left > 0:

@@ -265,6 +265,20 @@ async def test_the_newest_message_of_each_open_room_is_where_a_gap_begins(
     assert await memory.last_heard("discord") == []
 
 
+async def test_a_room_in_which_nothing_was_heard_yet_is_known_to_have_a_gap(
+    database: Database, memory: StoredPlatformMemory, clock: ManualClock
+) -> None:
+    heard, silent = RoomKey("telegram", "-1"), RoomKey("telegram", "-2")
+    async with database.transaction() as tx:
+        home = await places.learn_community(tx, "telegram", "-2", "House", timezone="UTC", language="en")
+        await places.add_room(tx, home, silent, RoomKind.GROUP, "hall")
+    await hear(database, said(heard, "5", clock))
+    assert [(each.room, each.message_ref) for each in await memory.last_heard("telegram")] == [
+        (heard, "5"),
+        (silent, ""),
+    ]
+
+
 async def test_small_values_and_starts_outlive_the_process(
     database: Database, memory: StoredPlatformMemory, clock: ManualClock
 ) -> None:
