@@ -36,7 +36,11 @@ class Forks:
 
     def spawn(self, dsn: str, platform: Platform, **order: Any) -> int:
         """Start one bot; return its pid."""
-        pid: int = self._ask(dsn=dsn, platform=platform.url, behaviour=platform.behaviour, **order)["pid"]
+        return self.start(dsn=dsn, platform=platform.url, behaviour=platform.behaviour, **order)
+
+    def start(self, **order: Any) -> int:
+        """Start one bot by any order that the child program understands; return its pid."""
+        pid: int = self._ask(**order)["pid"]
         return pid
 
     def code(self, pid: int) -> int | None:
@@ -74,9 +78,9 @@ class Forks:
 
 
 @contextmanager
-def fork_server() -> Iterator[Forks]:
+def fork_server(program: str = "tests.crash.child") -> Iterator[Forks]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.child"],
+        [sys.executable, "-m", program],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,0 +1,75 @@
+"""Bots that live and die in processes of their own beside a double in the test's process, on one clock with it."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from tests.crash.processes import A_WHILE_S, LEFT, Forks
+from tests.fakes import ManualClock
+from tests.flows.line import until
+
+PATIENCE_S = 15.0
+NOTHING_LEFT = f"select ({LEFT}) = 0"
+
+
+@dataclass(slots=True)
+class Lives:
+    """One database and the bots that work on it, one after another. `settings`: the platform, as JSON."""
+
+    bots: Forks
+    dsn: str
+    settings: Mapping[str, str]
+    clock: ManualClock
+    connection: "asyncpg.Connection[asyncpg.Record]"
+    now_s: float = 0.0
+
+    def start(self, **order: Any) -> int:
+        """Start a bot; return its pid."""
+        return self.bots.start(dsn=self.dsn, settings=dict(self.settings), skew_s=self.now_s, **order)
+
+    @contextmanager
+    def living(self, **order: Any) -> Iterator[int]:
+        """Have a bot for the time of a block; it is killed at the end."""
+        pid = self.start(**order)
+        try:
+            yield pid
+        finally:
+            self.bots.end(pid)
+
+    async def killed(self, pid: int) -> None:
+        """Wait until a bot has killed itself."""
+        await self.bots.killed(pid)
+
+    async def later(self, seconds: float = A_WHILE_S) -> None:
+        """Let time pass, for the database, for the double and for whoever is started from now on."""
+        self.now_s += seconds
+        await self.clock.advance(seconds)
+        await self.connection.execute("update voidbot_test.clock set shift = $1 * interval '1 s'", self.now_s)
+
+    async def value(self, sql: str, *args: object) -> Any:
+        return await self.connection.fetchval(sql, *args)
+
+    async def states(self) -> list[str]:
+        """Return how each answer ended, in the order they were made."""
+        return [row["state"] for row in await self.connection.fetch("select state from voidbot.outbox order by id")]
+
+    async def settled(self, answers: int = 1) -> None:
+        """Wait until so many answers were made and nothing is left to do."""
+
+        async def idle() -> bool:
+            made = await self.value("select count(*) from voidbot.outbox")
+            return bool(made >= answers and await self.value(NOTHING_LEFT))
+
+        await until(idle, PATIENCE_S)
+
+
+@asynccontextmanager
+async def lives(bots: Forks, dsn: str, settings: Mapping[str, str], clock: ManualClock) -> AsyncIterator[Lives]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        yield Lives(bots, dsn, settings, clock, connection)
+    finally:
+        await connection.close()
