@@ -212,3 +212,27 @@ async def test_a_commit_in_another_process_wakes_a_worker(database: Database, fr
             await until_state(database, job_id, "done")
         sending.cancel()
     await elsewhere.close()
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_work_that_is_due_soon_starts_when_it_is_due(database: Database, again: bool) -> None:
+    """Of many delayed jobs some start although no tick has looked for them: they are announced.
+
+    `again`: the delay is a job's own, before its second try.
+    """
+    points: list[str] = []
+
+    async def run(ctx: JobContext, _: Nothing) -> Outcome:
+        if again and ctx.attempt == 1:
+            points.append("waits")
+            return Snooze(0.05)
+        points.append("started")
+        return Ok()
+
+    async with at_work(worker(database, kind(run), fault=points.append)):
+        for number in range(10):
+            points.append("waits")
+            [job_id] = await put(database, job(f"lane {number}", due_in_s=0.0 if again else 0.05))
+            await until_state(database, job_id, "done")
+    spans = " ".join(point for point in points if point in ("waits", "tick.before", "started"))
+    assert "waits started" in spans
