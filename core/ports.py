@@ -91,7 +91,7 @@ class OutgoingPart:
     """One platform message of an answer. `nonce` is the same on every try.
 
     `answer_token` came with the interaction that is answered. `late`: the asker has waited so long that they
-    may be called by the reply.
+    may be called by the reply. `final`: no further edit of it is coming, so it goes before those that are.
     """
 
     room: RoomKey
@@ -104,6 +104,7 @@ class OutgoingPart:
     n: int
     answer_token: str = field(default="", repr=False)
     late: bool = False
+    final: bool = True
 
 
 class FrontEnd(Protocol):
@@ -151,6 +152,15 @@ class FrontEnd(Protocol):
 
     async def show_typing(self, room: RoomKey) -> None:
         """Show for a few seconds that an answer is being made; does nothing where that is not possible."""
+        ...
+
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        """Return a file of a message in this room, from the platform's own hosts alone, within seconds.
+
+        Raises:
+            OutsideRefused: It is gone, larger than the limit, or nothing that this front end handed over.
+            Unavailable: The platform did not answer in time. `why` among an error's attributes says it to people.
+        """
         ...
 
     def silent_s(self) -> float | None:

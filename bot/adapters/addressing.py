@@ -10,13 +10,16 @@ from core.domain.messages import Address
 EDGE_WORDS = 5
 """A name counts among this many first and last words of a text; in the middle it is spoken about."""
 
+EDGE_CHARS = 3000
+"""How much of either end of a text is searched: what lies between is spoken to nobody, and hostile text stays cheap."""
+
 _NOT_SPOKEN = re.compile(
     r"""
       (?P<fence>^[ ]{0,3}(?P<ticks>`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}(?P=ticks)[^\n]*$|\Z))
     | (?P<code>(?<!`)(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`))
     | (?P<quote>^[ ]{0,3}>[^\n]*$)
     | (?P<link>!?\[[^\]\n]*\]\([^)\n]*\))
-    | (?P<bare><?(?:[a-z][a-z0-9+.-]*://|www\.)\S+)
+    | (?P<bare><?(?:[a-z][a-z0-9+.-]{0,30}://|www\.)\S+)
     | (?P<said>"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE,
@@ -56,6 +59,8 @@ def addressed_by_text(text: str, names: Names) -> frozenset[Address]:
 
     Source: names count in the first or last five words, because further inside a text they are mostly spoken about.
     """
+    if len(text) > 2 * EDGE_CHARS:
+        text = f"{text[:EDGE_CHARS]}\n{text[-EDGE_CHARS:]}"
     words = _WORD.findall(spoken(text).casefold())
     found: set[Address] = set()
     known = {name.casefold() for name in names.names}

@@ -71,7 +71,7 @@ class Sender:
         """Replace the text of a message sent before."""
         hook = hook_of(part.answer_token)
         if hook is not None and part.n == 1 and hook.private is (part.private_to is not None):
-            result = await self._answer(hook, part, Priority.EDIT)
+            result = await self._answer(hook, part, Priority.FINAL if part.final else Priority.EDIT)
             if not _is_over(result):
                 return result
             if hook.private:
@@ -80,7 +80,7 @@ class Sender:
         if not isinstance(chat, str):
             return chat
         request = Request("PATCH", _MESSAGE, {"channel_id": chat, "message_id": external_id}, _edited(part))
-        return await self._do(chat, request, Priority.EDIT)
+        return await self._do(chat, request, Priority.FINAL if part.final else Priority.EDIT)
 
     async def find_sent(self, part: OutgoingPart, since: datetime) -> str | Ambiguous | None:
         """Look for the part among what was said since then."""

@@ -91,7 +91,8 @@ class Sender:
                 link_preview_options=_NO_PREVIEW,
             )
 
-        result = await self._act(_room_target(part, part.private_to), Priority.EDIT, call, unmodified=external_id)
+        priority = Priority.FINAL if part.final else Priority.EDIT
+        result = await self._act(_room_target(part, part.private_to), priority, call, unmodified=external_id)
         return Delivered(external_id) if isinstance(result, Delivered) else result
 
     async def show_typing(self, room: RoomKey) -> None:

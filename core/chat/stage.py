@@ -142,6 +142,7 @@ class Stage:
             outbox_id=outbox_id,
             n=1,
             answer_token=turn.answer_token,
+            final=False,
         )
 
     def _in_doubt(self, front_end: FrontEnd, part: PartRow) -> bool:

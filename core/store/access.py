@@ -211,6 +211,9 @@ insert into voidbot.room_access (room_id, known, everyone_view, everyone_history
 on conflict (room_id) do update set known = true, everyone_view = $2, everyone_history = $3,
   version = room_access.version + 1, checked_at = voidbot.now() where room_access.source = 'platform'
 returning room_id"""
+_UNKNOWN = """
+update voidbot.room_access set known = false, version = version + 1, checked_at = voidbot.now()
+where room_id = $1 and source = 'platform' and known"""
 _ACCESS_ROLES = """
 insert into voidbot.room_access_roles (room_id, role_id, view, history)
 select $1, r.id, r.role_ref = any($3::text[]), r.role_ref = any($4::text[]) from voidbot.roles r
@@ -245,7 +248,8 @@ async def end_roles(tx: Tx, community_id: CommunityId, person_id: PersonId) -> N
 
 async def learn_access(tx: Tx, community_id: CommunityId, room_id: RoomId, room: RoomReport) -> None:
     """Set who may read the room as the platform says, unless an administrator has narrowed it by hand."""
-    if room.view is None:
+    if room.view is None:  # it can't be told any more: what was known is no proof
+        await tx.execute(_UNKNOWN, room_id)
         return
     view, history = room.view, room.history or Whoever()
     if await tx.fetchval(_ACCESS, room_id, view.everyone, history.everyone) is None:

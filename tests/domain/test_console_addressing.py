@@ -87,3 +87,10 @@ def test_any_text_is_judged_without_an_error(text: str) -> None:
 @given(st.text(alphabet="`'\"<>[]()~ \n\\ab"))
 def test_marks_alone_never_address(text: str) -> None:
     assert addressed_by_text(text, Names()) == frozenset()
+
+
+@pytest.mark.parametrize("piece", ["a", "`", "[", "a.", "www.", "\u201e", "> ", "``` ", "a:/", "@"])
+def test_hostile_lengths_are_read_at_their_ends_only(piece: str) -> None:
+    text = piece * (256_000 // len(piece))
+    assert addressed_by_text(f"void, look\n{text}", Names()) == {Address.NAME}
+    assert addressed_by_text(f"{text}@void{text}", Names()) == frozenset()

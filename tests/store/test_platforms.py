@@ -163,6 +163,16 @@ async def test_rooms_and_communities_that_are_gone_are_closed_and_come_back(
     assert await reads(database, CRYPT) == {"crypt"}  # a whole report without the hall closes it
 
 
+async def test_readers_that_can_t_be_told_any_more_are_unknown(
+    database: Database, memory: StoredPlatformMemory
+) -> None:
+    await memory.learn(guild())
+    await memory.learn(guild(rooms=(room(HALL, "hall", None),), whole=False))
+    assert await reads(database, CRYPT) == {"crypt"}
+    await memory.learn(guild())
+    assert "hall" in await reads(database, CRYPT)
+
+
 async def test_readers_narrowed_by_hand_stay_narrow(database: Database, memory: StoredPlatformMemory) -> None:
     await memory.learn(guild())
     async with database.transaction() as tx:
