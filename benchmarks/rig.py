@@ -25,6 +25,7 @@ from benchmarks.town import sentence
 from bot.app import App, Role, open_app
 from bot.model_list import Model
 from bot.settings import PROJECT, Settings
+from core.domain.errors import OutsideRefused
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
@@ -94,6 +95,10 @@ class Stopwatch(FrontEnd):
 
     async def show_typing(self, room: RoomKey) -> None:
         """Show nothing."""
+
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        """Refuse: nobody brings files here."""
+        raise OutsideRefused("bench: has no files")
 
     async def close(self) -> None:
         """Hold nothing."""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from core.domain.errors import Unavailable
+from core.domain.errors import BotError, OutsideRefused, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage, MessageKind
 from core.domain.platforms import CommunityReport, LastHeard
@@ -63,7 +63,8 @@ class RecordingFrontEnd(FrontEnd):
     """A platform in memory: keeps what it shows, folds nonces or not, and misbehaves by script.
 
     `results`: what `send` answers instead of delivering, first come first. A `lost` answer is shown and
-    then said to be ambiguous. `history`: whether own messages can be read back.
+    then said to be ambiguous. `history`: whether own messages can be read back. `files`: what can be fetched, or
+    why it cannot, by handle.
     """
 
     def __init__(
@@ -84,6 +85,8 @@ class RecordingFrontEnd(FrontEnd):
         self.typing: list[RoomKey] = []
         self.calls: list[tuple[str, OutgoingPart]] = []
         self.before_send: Callable[[], None] = lambda: None
+        self.files: dict[str, bytes | BotError] = {}
+        self.fetched: list[str] = []
 
     @property
     def name(self) -> str:
@@ -132,6 +135,15 @@ class RecordingFrontEnd(FrontEnd):
 
     async def show_typing(self, room: RoomKey) -> None:
         self.typing.append(room)
+
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        self.fetched.append(handle)
+        found = self.files.get(handle, OutsideRefused("test: no such file"))
+        if isinstance(found, bytes):
+            if len(found) > limit_bytes:
+                raise OutsideRefused("test: too large")
+            return found
+        raise found
 
     async def close(self) -> None:
         """Hold nothing."""

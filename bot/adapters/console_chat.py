@@ -168,6 +168,10 @@ class ConsoleChat(FrontEnd):
     async def show_typing(self, room: RoomKey) -> None:
         """Show nothing: the words come soon enough."""
 
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        """Refuse: nothing but lines of text is written here."""
+        raise OutsideRefused("console: has no files")
+
     def silent_s(self) -> float | None:
         """Return nothing: there is no connection to watch."""
         return None

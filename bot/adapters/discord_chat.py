@@ -127,6 +127,10 @@ class DiscordChat(FrontEnd):
         """Show that an answer is being made, where the chat's budget has room for it."""
         await self._sender.show_typing(room)
 
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        """Return a file of a message in this room, by a link that its message gives anew."""
+        return await self._files.read_of_message(self._rest, room.chat_ref, handle, limit_bytes)
+
     def silent_s(self) -> float | None:
         """Return the seconds since the gateway was last heard; None before the start."""
         return None if self._connection is None else self._connection.silent_s()

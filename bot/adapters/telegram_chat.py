@@ -22,6 +22,7 @@ from telegram.error import TelegramError
 
 from bot.adapters.addressing import Names
 from bot.adapters.limiter import Limiter
+from bot.adapters.telegram_files import Files
 from bot.adapters.telegram_intake import (
     Heard,
     Ignored,
@@ -138,6 +139,7 @@ class TelegramChat(FrontEnd):
             request=sending,
             get_updates_request=fetching,
         )
+        self._files = Files(self._bot, sending, f"{url}/file/bot{settings.token}/")
         self._alarm = Alarm(alert)
         self._pulse = Pulse(self._account, clock, memory, self._alarm)
         self._rooms = Rooms(self._bot, memory, clock)
@@ -193,6 +195,10 @@ class TelegramChat(FrontEnd):
     async def show_typing(self, room: RoomKey) -> None:
         """Show for five seconds that an answer is being made."""
         await self._sender.show_typing(room)
+
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        """Return a file by its id, which is good in every chat of this account."""
+        return await self._files.read(handle, limit_bytes)
 
     def silent_s(self) -> float | None:
         """Return the seconds since Telegram last answered a poll; None while another process listens."""

@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 
 from bot.app import Role, open_app
-from core.domain.errors import BotError
+from core.domain.errors import BotError, OutsideRefused
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
@@ -96,6 +96,9 @@ class PlatformChat(FrontEnd):
 
     async def show_typing(self, room: RoomKey) -> None:
         """Show nothing."""
+
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        raise OutsideRefused("test: has no files")
 
     async def close(self) -> None:
         """Hold nothing."""

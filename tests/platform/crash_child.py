@@ -75,6 +75,9 @@ class Watched(FrontEnd):
     async def show_typing(self, room: RoomKey) -> None:
         await self._inner.show_typing(room)
 
+    async def fetch(self, room: RoomKey, handle: str, limit_bytes: int) -> bytes:
+        return await self._inner.fetch(room, handle, limit_bytes)
+
     def silent_s(self) -> float | None:
         return self._inner.silent_s()
 
