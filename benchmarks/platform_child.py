@@ -15,6 +15,7 @@ from bot.app import Role, open_app
 from bot.model_list import Model
 from bot.platform_settings import PlatformSettings
 from bot.platforms import platforms_of
+from bot.running import settle_memory
 from bot.settings import Settings
 from core.providers.model_settings import ModelSettings
 from core.store.platforms import StoredPlatformMemory
@@ -50,6 +51,7 @@ async def _serve(settings: Settings, home: Path) -> None:
     ):
         if app.worker is None:
             raise AssertionError("the worker's role was asked for")
+        settle_memory()
         parts = [group.create_task(app.worker.run())]
         parts += [group.create_task(front_end.run(app.accept)) for front_end in app.front_ends.values()]
         await _until_closed()

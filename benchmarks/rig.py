@@ -24,6 +24,7 @@ import asyncpg
 from benchmarks.town import sentence
 from bot.app import App, Role, open_app
 from bot.model_list import Model
+from bot.running import settle_memory
 from bot.settings import PROJECT, Settings
 from core.domain.errors import OutsideRefused
 from core.domain.ids import RoomKey
@@ -188,6 +189,7 @@ async def running_app(home: Path, front_end: Stopwatch) -> AsyncIterator[App]:
         ):
             if app.worker is None:
                 raise AssertionError("the worker's role was asked for")
+            settle_memory()
             work = group.create_task(app.worker.run())
             yield app
             app.worker.stop()

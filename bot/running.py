@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
@@ -64,6 +65,7 @@ async def run_app(
             settings, roles, say=say, front_ends=make, terminal=chat is not None, log_file=log_file
         ) as app:
             app.database.on_wake(lambda in_s: wake.set())
+            settle_memory()
             if app.worker is None and app.scheduler is None and app.page is None:
                 raise Misconfigured(
                     "gateway: no platform is configured; set DISCORD_TOKEN or TELEGRAM_TOKEN,"
@@ -75,6 +77,12 @@ async def run_app(
                 say("Type a message that begins with `@void`, or /help. /quit or Ctrl-D ends.")
             await _until_stopped(app, chat is not None, stopping)
             return _exit_code(app)
+
+
+def settle_memory() -> None:
+    """Spare the collector what was loaded at start and lives as long as the process: looking at it takes 0.2 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def _exit_code(app: App) -> int:
