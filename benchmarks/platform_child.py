@@ -11,7 +11,7 @@ from typing import Any
 import discord
 
 from benchmarks.rig import InstantModel, given_database, temporary_home
-from bot.app import Role, open_app
+from bot.app import App, Role, open_app
 from bot.model_list import Model
 from bot.platform_settings import PlatformSettings
 from bot.platforms import platforms_of
@@ -54,11 +54,28 @@ async def _serve(settings: Settings, home: Path) -> None:
         settle_memory()
         parts = [group.create_task(app.worker.run())]
         parts += [group.create_task(front_end.run(app.accept)) for front_end in app.front_ends.values()]
-        await _until_closed()
-        told(json.dumps({"rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        await _answer_questions(app)
         app.worker.stop()
         for part in parts:
             part.cancel()
+
+
+async def _answer_questions(app: App) -> None:
+    """Tell the parent, for each line it writes, how many messages are stored and how large this process is."""
+    loop = asyncio.get_running_loop()
+    while await loop.run_in_executor(None, sys.stdin.buffer.readline):
+        async with app.database.transaction(durable=False) as tx:
+            stored = await tx.fetchval(
+                "select count(*) from voidbot.inbox i join voidbot.rooms r on r.id = i.room_id"
+                " where i.kind = 'text' and r.name like 'room-%'"
+            )
+        told(json.dumps({"stored": stored, "rss_mb": _rss_mb()}))
+
+
+def _rss_mb() -> float:
+    """Return how much memory this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return round(pages * resource.getpagesize() / 2**20, 1)
 
 
 async def floor(platform: dict[str, Any]) -> None:

@@ -87,9 +87,7 @@ async def bot(name: str, platform: dict[str, Any]) -> AsyncIterator[asyncio.subp
         await asyncio.wait_for(process.wait(), PATIENCE_S)
 
 
-async def measure(
-    talk: Talk, size: Size, speak: Callable[[], Awaitable[str]], deliberate_s: float
-) -> dict[str, object]:
+async def measure(talk: Talk, size: Size, speak: Callable[[], Awaitable[str]], deliberate_s: float) -> dict[str, Any]:
     """Say things at a steady rate, wait for the answers, and return how long they took without deliberate waits."""
     began = time.perf_counter()
     for number in range(round(size.rate_per_s * size.seconds)):
@@ -111,6 +109,16 @@ def _discord_answer(call: Any) -> str | None:
     return str((call.body.get("message_reference") or {}).get("message_id"))
 
 
+def discord_platform(discord: DiscordServer) -> dict[str, Any]:
+    """Return the settings that lead a bot to the double."""
+    return {
+        "discord_token": discord.token,
+        "discord_api_url": discord.api_url,
+        "discord_gateway_url": discord.gateway_url,
+        "discord_cdn_url": discord.cdn_url,
+    }
+
+
 async def on_discord(name: str, size: Size) -> dict[str, object]:
     """Measure one bot on Discord's double."""
     async with DiscordServer() as discord:
@@ -118,13 +126,7 @@ async def on_discord(name: str, size: Size) -> dict[str, object]:
         rooms = itertools.cycle([guild.add_channel(f"room-{n}") for n in range(size.rooms)])
         people = itertools.cycle([guild.add_member(f"Person {n}") for n in range(size.people)])
         discord.calls = Stamped()
-        platform = {
-            "discord_token": discord.token,
-            "discord_api_url": discord.api_url,
-            "discord_gateway_url": discord.gateway_url,
-            "discord_cdn_url": discord.cdn_url,
-        }
-        async with bot(name, platform):
+        async with bot(name, discord_platform(discord)):
             await discord.until(lambda: bool(discord.connected), timeout_s=60)
             await asyncio.sleep(3)  # what a fresh connection learns of the guild is another figure
             talk = Talk(discord.calls, _discord_answer)
@@ -138,6 +140,75 @@ async def on_discord(name: str, size: Size) -> dict[str, object]:
 
 
 _NUMBERS: Iterator[int] = itertools.count(1)
+
+
+MISSED_ROOMS = 20
+LIVE_PER_S, LIVE_S = 10.0, 10.0
+LONGEST_S = 300.0
+
+
+async def caught_up(missed: int) -> dict[str, object]:
+    """Let a gateway's session be lost, say `missed` messages meanwhile, and return how they are read back.
+
+    Live questions go on in other rooms all the time; `live_ms` is how long they took.
+    """
+    async with DiscordServer() as discord:
+        guild = discord.add_guild("Town")
+        rooms = [guild.add_channel(f"room-{n}") for n in range(MISSED_ROOMS)]
+        lively = itertools.cycle([guild.add_channel(f"lively-{n}") for n in range(MISSED_ROOMS * 2)])
+        people = itertools.cycle([guild.add_member(f"Person {n}") for n in range(250)])
+        discord.calls = Stamped()
+        async with bot("voidbot", discord_platform(discord)) as process:
+            await discord.until(lambda: bool(discord.connected), timeout_s=60)
+            for room in rooms:
+                await discord.say(next(people), room, "the first word")
+            while (await ask(process))["stored"] < len(rooms):
+                await asyncio.sleep(0.1)
+            discord.pause_gateway()
+            await discord.drop()
+            for number in range(missed):
+                await discord.say(next(people), rooms[number % len(rooms)], f"missed word {number}")
+            talk = Talk(discord.calls, _discord_answer)
+
+            async def speak() -> str:
+                text = f"<@{discord.bot.id}> what about {next(_NUMBERS)}?"
+                return str((await discord.say(next(people), next(lively), text)).id)
+
+            discord.resume_gateway()
+            await discord.until(lambda: bool(discord.connected), timeout_s=60)
+            began = time.perf_counter()
+            size = Size(LIVE_PER_S, LIVE_S, 0, 0)
+            async with asyncio.TaskGroup() as group:
+                live = group.create_task(measure(talk, size, speak, FRAGMENT_WINDOW.total_seconds()))
+                while (await ask(process))["stored"] < len(rooms) + missed and time.perf_counter() < began + LONGEST_S:
+                    await asyncio.sleep(0.1)
+                took_s = time.perf_counter() - began
+            stored = (await ask(process))["stored"] - len(rooms)
+            return {"missed": missed, "stored": stored, "seconds": round(took_s, 1), "live_ms": live.result()["ms"]}
+
+
+async def per_room_mb(rooms: int) -> dict[str, object]:
+    """Return what so many more rooms cost in memory."""
+    sizes = []
+    for count in (10, 10 + rooms):
+        async with DiscordServer() as discord:
+            guild = discord.add_guild("Town")
+            for number in range(count):
+                guild.add_channel(f"room-{number}")
+            async with bot("voidbot", discord_platform(discord)) as process:
+                await discord.until(lambda: bool(discord.connected), timeout_s=60)
+                await asyncio.sleep(5)
+                sizes.append(float((await ask(process))["rss_mb"]))
+    return {"rooms": rooms, "mb": round(sizes[1] - sizes[0], 1), "with_ten_rooms_mb": sizes[0]}
+
+
+async def ask(process: asyncio.subprocess.Process) -> dict[str, Any]:
+    """Ask the bot's process how much it has stored and how large it is."""
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("the bot has no pipes")
+    process.stdin.write(b"?\n")
+    answer: dict[str, Any] = json.loads(await asyncio.wait_for(process.stdout.readline(), PATIENCE_S))
+    return answer
 
 
 def _telegram_answer(call: Any) -> str | None:
@@ -200,7 +271,14 @@ async def run(size: Size) -> dict[str, Any]:
 
 def main() -> int:
     """Print one JSON line."""
-    options = parser(__doc__ or "").parse_args()
+    flags = parser(__doc__ or "")
+    flags.add_argument("--gap", type=int, metavar="N", help="instead: read back N messages that were missed")
+    flags.add_argument("--memory", type=int, metavar="N", help="instead: what N rooms cost in memory")
+    options = flags.parse_args()
+    if options.gap or options.memory:
+        found = asyncio.run(caught_up(options.gap) if options.gap else per_room_mb(options.memory))
+        print_line({"benchmark": "platforms", "load": load()} | found, options.against, ("seconds", "mb"))
+        return 0
     size = QUICK if options.quick else FULL
     line = {"benchmark": "platforms", "quick": options.quick, "rate_per_s": size.rate_per_s} | asyncio.run(run(size))
     line["verdict"] = verdict(line)
