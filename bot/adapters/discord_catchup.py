@@ -11,7 +11,7 @@ from core.domain.platforms import CatchUpLimits, LastHeard
 from core.ports import Clock
 
 PAGE = 100
-AT_ONCE = 4
+AT_ONCE = 2
 """How many rooms are read at the same time."""
 _LOG = logging.getLogger(__name__)
 

@@ -173,7 +173,8 @@ class Hearing(Ear):
                     continue
             elif shard_id != 0 or not last.message_ref:
                 continue  # direct rooms belong to the first shard, and so does what is not known
-            self._lanes.put(last.room.chat_ref, partial(self._read_room, last, client))
+            # Beside the room's lane: what is said now does not wait until the whole gap is read.
+            self._lanes.aside(partial(self._read_room, last, client))
 
     def _has_more(self, room: Room, last: LastHeard) -> bool:
         """Return whether something was said after the last message that is stored, as far as the cache knows."""
@@ -197,7 +198,8 @@ class Hearing(Ear):
             # What is said while we read back is met twice; whoever comes first, it is news.
             at = time_of(ref(message, "id"))
             live = at is not None and at >= self._began
-            await self._hand_in("MESSAGE_CREATE", message, place_of(message, client), live=live)
+            work = partial(self._hand_in, "MESSAGE_CREATE", message, place_of(message, client), live=live)
+            await self._lanes.through(last.room.chat_ref, work)
 
         await self._catch_up.read(last, hand_in, lambda: self._memory.forget_room(last.room))
 

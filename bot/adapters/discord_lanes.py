@@ -39,17 +39,35 @@ class Lanes:
         self._closed = True
         await self._tasks.__aexit__(kind, error, trace)
 
-    def put(self, lane: str, work: Work) -> None:
-        """Add work to the end of a lane; what comes while we stop is read again from the platform's history."""
+    def put(self, lane: str, work: Work) -> bool:
+        """Add work to the end of a lane; False if it is dropped: there is too much, or we stop."""
         if self._closed or self._waiting >= WAITING_LIMIT:
             self.counts["dropped"] += 1
-            return
+            return False
         self._waiting += 1
         queue = self._lanes.get(lane)
         if queue is None:
             queue = self._lanes[lane] = deque()
             self._tasks.create_task(self._run(lane, queue))
         queue.append(work)
+        return True
+
+    async def through(self, lane: str, work: Work) -> None:
+        """Add work to the end of a lane and wait until it is done; what is dropped is not waited for."""
+        done = asyncio.Event()
+
+        async def told() -> None:
+            try:
+                await work()
+            except Unavailable:
+                raise  # it is done again
+            except BaseException:
+                done.set()
+                raise
+            done.set()
+
+        if self.put(lane, told):
+            await done.wait()
 
     def aside(self, work: Work) -> None:
         """Do work at once, beside all lanes; what it raises is logged and left."""
