@@ -137,10 +137,13 @@ class Sender:
         return fits and hook is not None and (part.n == 1 or hook.private)
 
     def _is_it(self, message: Mapping[str, object], part: OutgoingPart, chat: str) -> bool:
+        said, wanted, target = text(message, "content").strip(), part.text.text.strip(), _target(part, chat)
+        # A stream may have died after its first words: in reply to the same message, those are what is looked for.
+        begun = target is not None and bool(said) and wanted.startswith(said)
         return (
             ref(inner(message, "author"), "id") == self._rest.account
-            and text(message, "content").strip() == part.text.text.strip()
-            and (ref(inner(message, "message_reference"), "message_id") or None) == _target(part, chat)
+            and (said == wanted or begun)
+            and (ref(inner(message, "message_reference"), "message_id") or None) == target
         )
 
     async def _chat_of(self, part: OutgoingPart) -> str | SendResult:

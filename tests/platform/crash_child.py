@@ -22,7 +22,7 @@ from tests.crash.child import Thinker, answer_to, main, token_of
 from tests.fakes import ManualClock
 from tests.flows.line import SETTINGS, settings_for
 
-LONG_LINES = 120
+LONG_LINES = 80
 
 
 class Watched(FrontEnd):
@@ -106,7 +106,9 @@ class LongThinker(Thinker):
 
 def long_answer_to(token: str) -> str:
     """Return the one right answer to a question that is asked at length."""
-    return answer_to(token) + "".join(f"\nThing number {n} that is to be said about it at length." for n in range(120))
+    return answer_to(token) + "".join(
+        f"\nThing number {n} that is to be said about it at length." for n in range(LONG_LINES)
+    )
 
 
 def hurry(front_end: FrontEnd) -> FrontEnd:

@@ -1,5 +1,7 @@
 """Kill -9 at every point of the line on Discord: the next process loses no answer and gives none twice."""
 
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,9 +11,11 @@ import pytest
 
 from tests.crash.child import answer_to
 from tests.crash.processes import Forks
+from tests.doubles.discord_faults import FaultKind
 from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Member, Message
 from tests.fakes import ManualClock
+from tests.platform.crash_child import long_answer_to
 from tests.platform.lives import Lives, lives
 
 BEFORE_SENDING = [
@@ -46,7 +50,7 @@ GROWING = [
     ("G.written", 1),
     ("G.committed", 1),
 ]
-SEND, HISTORY = "POST /channels/*/messages", "/messages"
+SEND = "POST /channels/*/messages"
 
 
 @dataclass
@@ -73,17 +77,6 @@ class House:
     async def ask(self, about: str = "q1") -> Message:
         return await self.discord.say(self.ada, self.room, f"<@{self.discord.bot.id}> what is {about}?")
 
-    async def said_before(self) -> None:
-        """Let one bot hear something that needs no answer, so that the room is one that was heard in."""
-        with self.bots.living():
-            await self.connected()
-            await self.discord.say(self.ada, self.room, "good morning")
-            await self.discord.until(lambda: self.heard(1))
-        await self.away()
-
-    async def heard(self, number: int) -> bool:
-        return bool(await self.bots.value("select count(*) >= $1 from voidbot.inbox", number))
-
     async def ask_and_die_at(self, point: str, nth: int = 1, **order: Any) -> Message:
         """Let a bot be asked that kills itself at a point; return the question."""
         with self.bots.living(point=point, nth=nth, **order) as pid:
@@ -103,8 +96,14 @@ class House:
         """Return what the bot said in reply to a message."""
         return [each.content for each in self.discord.messages(self.room) if each.reply_to is asked]
 
-    def sends(self) -> int:
-        return len([call for call in self.discord.called("POST", HISTORY) if call.path.endswith(HISTORY)])
+    async def up_to_date(self) -> bool:
+        """Whether the bot has stored the newest message of the room."""
+        sql = "select exists (select from voidbot.inbox where message_ref = $1)"
+        return bool(await self.bots.value(sql, str(self.discord.messages(self.room)[-1].id)))
+
+    def answered_once(self, asked: Message, answer: str = answer_to("q1")) -> bool:
+        """Whether the question has its one whole answer, and nothing else was said."""
+        return self.answers(asked) == self.discord.said_by_bot(self.room) == [answer]
 
 
 @asynccontextmanager
@@ -132,7 +131,7 @@ async def test_a_bot_killed_anywhere_on_the_line_answers_once(
         await here.bots.later()
         await here.finish()
         assert await here.bots.states() == ["sent"]
-        assert here.answers(asked) == here.discord.said_by_bot(here.room) == [answer_to("q1")]
+        assert here.answered_once(asked)
 
 
 @pytest.mark.field("F035")
@@ -145,4 +144,87 @@ async def test_a_growing_answer_whose_bot_was_killed_ends_whole_and_once(
         await here.bots.later()
         await here.finish(streams=True)
         assert await here.bots.states() == ["sent"]
-        assert here.answers(asked) == here.discord.said_by_bot(here.room) == [answer_to("q1")]
+        assert here.answered_once(asked)
+
+
+@pytest.mark.field("F035")
+async def test_an_answer_that_stands_when_its_bot_is_killed_before_it_knows_is_not_said_again(
+    bots: Forks, fresh_dsn: str
+) -> None:
+    async with house(bots, fresh_dsn) as here:
+        here.discord.fault(FaultKind.DELAY, match=SEND, seconds=3)
+        with here.bots.living() as pid:
+            await here.connected()
+            asked = await here.ask()
+            await here.discord.until(lambda: bool(here.answers(asked)))
+            os.kill(pid, signal.SIGKILL)
+        await here.away()
+        assert await here.bots.states() == ["sending"]
+        await here.bots.later()
+        await here.finish()
+        assert await here.bots.states() == ["sent"]
+        assert here.answered_once(asked)
+
+
+@pytest.mark.field("F035")
+@pytest.mark.parametrize("fault", [FaultKind.STATUS_AFTER, FaultKind.CUT_AFTER])
+@pytest.mark.parametrize("point", ["send.arrived", "G.written"])
+async def test_an_answer_that_stands_when_its_sending_failed_and_its_bot_was_killed_is_not_said_again(
+    bots: Forks, fresh_dsn: str, point: str, fault: FaultKind
+) -> None:
+    async with house(bots, fresh_dsn) as here:
+        here.discord.fault(fault, match=SEND, status=502)
+        asked = await here.ask_and_die_at(point)
+        await here.bots.later()
+        await here.finish()
+        assert await here.bots.states() == ["sent"]
+        assert here.answered_once(asked)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("point", ["F.written", "F.committed", "send.arrived"])
+async def test_history_decides_when_the_nonce_is_too_old_to_fold(
+    bots: Forks, fresh_dsn: str, point: str, streams: bool
+) -> None:
+    async with house(bots, fresh_dsn) as here:
+        asked = await here.ask_and_die_at(point, streams=streams)
+        await here.bots.later(600)
+        await here.finish(streams=streams)
+        assert await here.bots.states() == ["sent"]
+        assert here.answered_once(asked)
+
+
+@pytest.mark.parametrize(("point", "nth"), [("send.called", 2), ("send.arrived", 2), ("G.committed", 1)])
+async def test_parts_that_arrived_are_never_repeated(bots: Forks, fresh_dsn: str, point: str, nth: int) -> None:
+    async with house(bots, fresh_dsn) as here:
+        await here.ask_and_die_at(point, nth, long=True)
+        await here.bots.later()
+        await here.finish(long=True)
+        assert await here.bots.states() == ["sent"]
+        said = here.discord.said_by_bot(here.room)
+        assert len(said) > 2
+        assert "".join("".join(said).split()) == "".join(long_answer_to("q1").split())
+
+
+@pytest.mark.field("F034")
+async def test_restart_reads_the_gap(bots: Forks, fresh_dsn: str) -> None:
+    async with house(bots, fresh_dsn) as here:
+        with here.bots.living() as pid:
+            await here.connected()
+            first = await here.ask("q1")
+            await here.bots.settled(1)
+            os.kill(pid, signal.SIGKILL)
+        await here.away()
+        missed = await here.ask("q2")
+        await here.bots.later(60)
+        with here.bots.living():
+            await here.bots.settled(2)
+        await here.away()
+        # A third one reads the history too and finds nothing in it that wants an answer.
+        await here.discord.say(here.ada, here.room, "thank you")
+        with here.bots.living():
+            await here.discord.until(here.up_to_date)
+            await here.bots.settled(2)
+        assert here.answers(first) == [answer_to("q1")]
+        assert here.answers(missed) == [answer_to("q2")]
+        assert len(here.discord.said_by_bot(here.room)) == 2
