@@ -1,7 +1,7 @@
 """The front ends of the platforms that have a token. A library is loaded only where it is used."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -45,27 +45,31 @@ _KINDS = {
 }
 
 
-def platforms_of(settings: Settings, clock: Clock, memory: PlatformMemory) -> Sequence[FrontEnd]:
-    """Return a front end for each platform with a token.
+def platforms_of(
+    settings: Settings, clock: Clock, memory: PlatformMemory, tell: Callable[[str], None] = lambda line: None
+) -> Sequence[FrontEnd]:
+    """Return a front end for each platform with a token; `tell` takes what an operator has to know at once.
 
     Raises:
         InputRejected: A token cannot be one.
     """
     names = Names(tuple(name.lower() for name in settings.names))
     made: list[FrontEnd] = []
+
+    def alert(line: str) -> None:
+        _LOG.error("platform: %s", line)
+        tell(line)
+
     if settings.platforms.discord_token is not None:
-        made.append(_discord(settings.platforms, clock, memory, names))
+        made.append(_discord(settings.platforms, clock, memory, names, alert))
     if settings.platforms.telegram_token is not None:
-        made.append(_telegram(settings.platforms, clock, memory, names))
+        made.append(_telegram(settings.platforms, clock, memory, names, alert))
     return made
 
 
-def alert(line: str) -> None:
-    """Write what an operator has to know; a platform's trouble is nobody else's."""
-    _LOG.error("platform: %s", line)
-
-
-def _discord(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names) -> FrontEnd:
+def _discord(
+    settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names, alert: Callable[[str], None]
+) -> FrontEnd:
     from bot.adapters.discord_chat import DiscordChat
     from bot.adapters.discord_gateway import DiscordSettings
 
@@ -80,7 +84,9 @@ def _discord(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, n
     )
 
 
-def _telegram(settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names) -> FrontEnd:
+def _telegram(
+    settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names, alert: Callable[[str], None]
+) -> FrontEnd:
     from bot.adapters.telegram_chat import TelegramChat, TelegramSettings
 
     return TelegramChat(

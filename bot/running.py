@@ -66,13 +66,15 @@ async def run_app(
         ) as app:
             app.database.on_wake(lambda in_s: wake.set())
             settle_memory()
-            if app.worker is None and app.scheduler is None and app.page is None:
+            if roles == {Role.GATEWAY} and not app.front_ends:
                 raise Misconfigured(
                     "gateway: no platform is configured; set DISCORD_TOKEN or TELEGRAM_TOKEN,"
                     " or use `voidbot up`, which has the terminal"
                 )
             if app.page is not None:
                 say(f"health page: {app.page.url}")
+            for name in sorted(app.front_ends.keys() - {"console"}):
+                say(f"{name}: connecting; what is wrong is said here, and `voidbot doctor` looks closer")
             if terminal:
                 say("Type a message that begins with `@void`, or /help. /quit or Ctrl-D ends.")
             await _until_stopped(app, chat is not None, stopping)
@@ -107,7 +109,7 @@ def _front_ends(
         made.append(_terminal(settings, chat or ChatOptions(), terminal, wake, database, clock, readable))
     if platforms and Role.GATEWAY in roles:
         memory = StoredPlatformMemory(database, timezone=settings.timezone, language=settings.language)
-        made += platforms_of(settings, clock, memory)
+        made += platforms_of(settings, clock, memory, say)
     return made
 
 
