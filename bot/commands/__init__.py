@@ -1,6 +1,6 @@
 """The one table of commands: every front end, `/help` and the documents render this list."""
 
-from bot.commands import admins, members, money
+from bot.commands import admins, members, money, setup
 from bot.commands.parse import Parsed, parse
 from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
 from core.domain.budgets import Window
@@ -48,6 +48,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
         path="void status", summary="health, queues, answers in doubt", handler=admins.status, access=Access.ADMIN
     ),
     CommandSpec(path="void rooms", summary="rooms and their switches", handler=admins.rooms, access=Access.ADMIN),
+    CommandSpec(
+        path="void setup",
+        summary="how rooms are set up, what is in the way, what to type next",
+        handler=setup.setup,
+        access=Access.ADMIN,
+    ),
     CommandSpec(
         path="void mode",
         summary="when I answer here, and whether I keep what is said",

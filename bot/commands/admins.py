@@ -26,7 +26,7 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     ]
     if unknown := states.get("unknown"):
         lines.append(f"{unknown} answers could not be proved sent; they are never sent again by themselves")
-    found = await _readable(tx, call, services)
+    found = await readable_rooms_of(tx, call, services)
     kept = sum(room.archived for room in found)
     lines.append(f"Rooms that you may read: {len(found)}, {kept} of them with archive")
     return CommandAnswer("\n".join(lines))
@@ -43,10 +43,10 @@ def _models(services: Services) -> str:
 
 async def rooms(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """List the rooms that the asker may read with their mode and switches."""
-    return CommandAnswer("\n".join(_room(room) for room in await _readable(tx, call, services)))
+    return CommandAnswer("\n".join(_room(room) for room in await readable_rooms_of(tx, call, services)))
 
 
-async def _readable(tx: Tx, call: CommandCall, services: Services) -> list[Room]:
+async def readable_rooms_of(tx: Tx, call: CommandCall, services: Services) -> list[Room]:
     """Return the rooms that the asker may read, and the one where the asker is."""
     readable = await services.readable.load(tx, call.community_id, Private(call.person_id), call.person_id)
     known = readable | {call.room.id}

@@ -55,7 +55,7 @@ async def test_each_command_asks_for_its_rights_and_answers_alike_everywhere(fre
                 said.setdefault(spec.path, []).append(outcomes)
             assert await line.value("select count(*) from queue.dead") == 0
     for path, (one, other) in said.items():
-        if path not in ("void status", "void rooms"):  # these show what is there, which differs
+        if path not in ("void status", "void rooms", "void setup"):  # these show what is there, which differs
             assert [text.split("returns")[0] for text in one] == [text.split("returns")[0] for text in other], path
 
 
