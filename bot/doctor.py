@@ -49,8 +49,8 @@ async def _tell(options: argparse.Namespace) -> int:
         if options.json:
             line = json.dumps(asdict(finding), ensure_ascii=False)
         else:
-            todo = f"; to do: {finding.todo}" if finding.todo else ""
-            line = f"{finding.verdict:<8} {finding.check}: {finding.what}{todo}"
+            remedy = f"; to do: {finding.remedy}" if finding.remedy else ""
+            line = f"{finding.verdict:<8} {finding.check}: {finding.what}{remedy}"
         print(line, flush=True)  # noqa: T201  # the command line's own voice
     return 1 if bad else 0
 
@@ -60,16 +60,16 @@ async def _examine(asks_models: bool) -> AsyncIterator[Finding]:
         settings = Environment.read().settings()
     except SettingsError as exc:
         for line in exc.lines:
-            what, _, todo = line.partition("; ")
-            yield wrong("settings", what, todo or "mend this setting")
+            what, _, remedy = line.partition("; ")
+            yield wrong("settings", what, remedy or "mend this setting")
         return
     logs = configure_logs(level="error", form=settings.log_format, secrets=settings.secrets())
     try:
         ours = SystemClock()
         yield ok("settings", "all can be read")
         for note in settings.notes():
-            what, _, todo = note.partition("; ")
-            yield warning("settings", what, todo)
+            what, _, remedy = note.partition("; ")
+            yield warning("settings", what, remedy)
         yield _home(settings.home)
         for finding in await examine_database(settings, ours):
             yield finding
@@ -99,10 +99,10 @@ def _home(home: Path) -> Finding:
 def examine_space(home: Path, free_bytes: int) -> Finding:
     """Return whether the disk of the home folder has room for what is kept there."""
     shown = f"{free_bytes // _MIB} MB are free on the disk of {home}"
-    todo = "free space there, or set VOIDBOT_HOME to a folder on another disk"
+    remedy = "free space there, or set VOIDBOT_HOME to a folder on another disk"
     if free_bytes < FIRST_START_BYTES:
-        return wrong("disk", shown, todo)
-    return warning("disk", shown, todo) if free_bytes < LITTLE_BYTES else ok("disk", shown)
+        return wrong("disk", shown, remedy)
+    return warning("disk", shown, remedy) if free_bytes < LITTLE_BYTES else ok("disk", shown)
 
 
 async def examine_database(settings: Settings, ours: Clock) -> list[Finding]:
@@ -118,13 +118,13 @@ async def examine_database(settings: Settings, ours: Clock) -> list[Finding]:
         lines = exc.message.splitlines()
         return [_refused(line) for line in lines[1:] or lines]
     except BotError as exc:
-        todo = "start the server, or mend host and port in DATABASE_URL"
-        return [wrong("database", exc.message.removeprefix("database: "), todo)]
+        remedy = "start the server, or mend host and port in DATABASE_URL"
+        return [wrong("database", exc.message.removeprefix("database: "), remedy)]
 
 
 def _refused(line: str) -> Finding:
-    what, _, todo = line.removeprefix("database: ").partition("; ")
-    return wrong("database", what, todo or "mend DATABASE_URL: postgresql://user:password@host/database")
+    what, _, remedy = line.removeprefix("database: ").partition("; ")
+    return wrong("database", what, remedy or "mend DATABASE_URL: postgresql://user:password@host/database")
 
 
 async def _looked_into(dsn: str, ours: Clock, *, embedded: bool) -> list[Finding]:
@@ -175,15 +175,15 @@ async def _asked(model: Model, ours: Clock) -> Finding:
     except InputRejected:
         pass  # it answered, only with nothing to say in so few tokens
     except Misconfigured as exc:
-        todo = (
+        remedy = (
             "mend its key, name and address: OPENAI_API_KEY, ANTHROPIC_API_KEY, VOIDBOT_MODEL, or its entry in the file"
         )
-        return wrong(check, exc.message.removeprefix("model: "), todo)
+        return wrong(check, exc.message.removeprefix("model: "), remedy)
     except Refused as exc:
         return wrong(check, exc.message.removeprefix("model: "), "look at the account and the limits at its provider")
     except BotError as exc:
-        todo = "start its server, or mend OPENAI_BASE_URL or its base_url in the file; then ask again"
-        return wrong(check, exc.message.removeprefix("model: "), todo)
+        remedy = "start its server, or mend OPENAI_BASE_URL or its base_url in the file; then ask again"
+        return wrong(check, exc.message.removeprefix("model: "), remedy)
     finally:
         await provider.aclose()
     return ok(check, f"answers, in {ours.monotonic() - began:.1f} s")
@@ -206,6 +206,6 @@ def examine_names(names: Sequence[str], platforms: Mapping[str, Examined]) -> It
             what = (
                 f"people of {platform} see {shown}, and {', '.join(map(one_line, names))} are the names it answers to"
             )
-            todo = f"add a word of it to VOIDBOT_NAMES, or rename the bot at {platform}"
-            found.append(warning("names", what, todo))
+            remedy = f"add a word of it to VOIDBOT_NAMES, or rename the bot at {platform}"
+            found.append(warning("names", what, remedy))
     yield from found or [ok("names", f"{', '.join(names)}")]

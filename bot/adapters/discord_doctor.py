@@ -30,8 +30,8 @@ NEEDED = {
     "use_application_commands": "Use Application Commands",
 }
 PERMISSIONS = discord.Permissions(**dict.fromkeys(NEEDED, True))
-TOKEN_TODO = f"make a new token {_PORTAL}, Reset Token), put it into DISCORD_TOKEN and start again"
-REACH_TODO = "let this machine reach the platform over https, or mend DISCORD_API_URL; then ask again"
+TOKEN_REMEDY = f"make a new token {_PORTAL}, Reset Token), put it into DISCORD_TOKEN and start again"
+REACH_REMEDY = "let this machine reach the platform over https, or mend DISCORD_API_URL; then ask again"
 
 
 class Times:
@@ -73,7 +73,7 @@ async def examine(settings: DiscordSettings, ours: Clock) -> Examined:
             found += _application(client)
             found += await _servers(client, settings.guilds)
     except discord.LoginFailure:
-        found.append(wrong("discord.token", "the platform refuses it", TOKEN_TODO))
+        found.append(wrong("discord.token", "the platform refuses it", TOKEN_REMEDY))
     except FAILURES as exc:
         found.append(_failed(exc))
     finally:
@@ -91,7 +91,7 @@ def _failed(exc: Exception) -> Finding:
         case discord.HTTPException():
             return wrong(check, f"the platform answered {exc.status} (code {exc.code})", "ask again in some minutes")
         case _:
-            return wrong(check, f"no answer ({type(exc).__name__})", REACH_TODO)
+            return wrong(check, f"no answer ({type(exc).__name__})", REACH_REMEDY)
 
 
 def _application(client: discord.Client) -> list[Finding]:
@@ -111,8 +111,8 @@ def _application(client: discord.Client) -> list[Finding]:
     application = client.application
     if application is not None and application.interactions_endpoint_url:
         what = "an Interactions Endpoint URL is set: commands go there and never reach the bot"
-        todo = "empty it in the developer portal (the application, page General Information)"
-        found.append(wrong("discord.commands", what, todo))
+        remedy = "empty it in the developer portal (the application, page General Information)"
+        found.append(wrong("discord.commands", what, remedy))
     return found
 
 
@@ -143,8 +143,8 @@ async def _server(client: discord.Client, key: int, invite: str) -> list[Finding
     found = [_rights(place, guild, me, rooms, invite)]
     if not guild.default_role.permissions.use_application_commands:
         what = f"{place} members may not use commands"
-        todo = "Server Settings, Roles, @everyone: switch on Use Application Commands, or give it to a role they hold"
-        found.append(warning("discord.commands", what, todo))
+        remedy = "Server Settings, Roles, @everyone: switch on Use Application Commands, or give it to a role they hold"
+        found.append(warning("discord.commands", what, remedy))
     return found
 
 
@@ -159,8 +159,8 @@ def _rights(
             held |= role.permissions
     lacking = [] if held.administrator or guild.owner_id == me.id else _lacking(held)
     if lacking:
-        todo = f"Server Settings, Roles, the bot's role: switch that on; or use this link once more: {invite}"
-        return warning(check, f"{place} the bot lacks {', '.join(lacking)}", todo)
+        remedy = f"Server Settings, Roles, the bot's role: switch that on; or use this link once more: {invite}"
+        return warning(check, f"{place} the bot lacks {', '.join(lacking)}", remedy)
     may = {room: room.permissions_for(me) for room in rooms}
     seen = [room for room in rooms if may[room].view_channel]
     if not any(may[room].send_messages for room in seen):
@@ -174,8 +174,8 @@ def _rights(
     names = sorted({name for lacks in poor.values() for name in lacks}, key=list(NEEDED.values()).index)
     shown = ", ".join(f"#{one_line(room.name)}" for room in list(poor)[:NAMED])
     more = f" and {len(poor) - NAMED} more" if len(poor) > NAMED else ""
-    todo = f"in the settings of these channels, Permissions: allow that to the bot's role ({', '.join(names)})"
-    return warning(check, f"{place} the bot lacks {', '.join(names)} in {shown}{more}", todo)
+    remedy = f"in the settings of these channels, Permissions: allow that to the bot's role ({', '.join(names)})"
+    return warning(check, f"{place} the bot lacks {', '.join(names)} in {shown}{more}", remedy)
 
 
 def _lacking(held: discord.Permissions) -> list[str]:

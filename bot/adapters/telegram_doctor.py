@@ -22,8 +22,10 @@ PORTS = frozenset({443, 80, 88, 8443})
 WITHIN_S = 60.0
 READ_S, CONNECT_S, POOL_S = 20.0, 10.0, 10.0
 _GRAIN_S = 1.0
-TOKEN_TODO = "take the token from @BotFather (/token; /revoke makes a new one), put it into TELEGRAM_TOKEN, start again"  # noqa: S105  # words, no token
-REACH_TODO = "let this machine reach the platform over https, or mend TELEGRAM_API_URL; then ask again"
+TOKEN_REMEDY = (
+    "take the token from @BotFather (/token; /revoke makes a new one), put it into TELEGRAM_TOKEN, start again"  # noqa: S105  # words, no token
+)
+REACH_REMEDY = "let this machine reach the platform over https, or mend TELEGRAM_API_URL; then ask again"
 
 
 class Times:
@@ -62,12 +64,12 @@ async def examine(settings: TelegramSettings, ours: Clock) -> Examined:
             found += _account(bot.bot)
             found += _updates(settings, await bot.get_webhook_info())
     except InvalidToken:
-        found.append(wrong("telegram.token", "the platform refuses it", TOKEN_TODO))
+        found.append(wrong("telegram.token", "the platform refuses it", TOKEN_REMEDY))
     except FloodWait as exc:
         what = f"the platform asks for a pause of {seconds_of(exc):.0f} s"
         found.append(warning("telegram.reached", what, "ask again after it"))
     except (TelegramError, TimeoutError) as exc:
-        found.append(wrong("telegram.reached", f"no usable answer ({type(exc).__name__})", REACH_TODO))
+        found.append(wrong("telegram.reached", f"no usable answer ({type(exc).__name__})", REACH_REMEDY))
     if times.last is not None:
         found.append(clock("telegram", *times.last, grain_s=_GRAIN_S))
     return Examined(tuple(found), name)
@@ -83,11 +85,11 @@ def _account(me: User) -> list[Finding]:
             "privacy mode is on: in groups where the bot is no administrator it hears only commands, mentions and"
             " replies to it"
         )
-        todo = (
+        remedy = (
             "if rooms are to be in lurk or archived: /setprivacy at @BotFather, Disable, then remove the bot from the"
             " group and add it again; or make it an administrator there"
         )
-        found.append(warning("telegram.privacy", what, todo))
+        found.append(warning("telegram.privacy", what, remedy))
     if not me.can_join_groups:
         what = "the bot may not be added to groups"
         found.append(warning("telegram.groups", what, "/setjoingroups at @BotFather, Enable"))
@@ -101,8 +103,8 @@ def _updates(settings: TelegramSettings, info: WebhookInfo) -> list[Finding]:
         found.append(_fetched(info))
     else:
         if not settings.api_url and (bad := address_refused(settings.webhook_url)):
-            todo = "set TELEGRAM_WEBHOOK_URL to an https address with port 443, 80, 88 or 8443, or empty it to poll"
-            found.append(wrong("telegram.address", bad, todo))
+            remedy = "set TELEGRAM_WEBHOOK_URL to an https address with port 443, 80, 88 or 8443, or empty it to poll"
+            found.append(wrong("telegram.address", bad, remedy))
         found.append(_brought(settings, info))
     waiting = info.pending_update_count
     if waiting > MANY_PENDING:
@@ -117,11 +119,11 @@ def _fetched(info: WebhookInfo) -> Finding:
     if not info.url:
         return ok("telegram.webhook", "none is set, updates are fetched")
     what = f"a webhook is set ({one_line(info.url)}) although updates are to be fetched: nothing is heard"
-    todo = (
+    remedy = (
         "start `voidbot up`, which takes it away; if it comes back another program has this token: stop that one, or"
         " make a new token with /revoke at @BotFather"
     )
-    return wrong("telegram.webhook", what, todo)
+    return wrong("telegram.webhook", what, remedy)
 
 
 def _brought(settings: TelegramSettings, info: WebhookInfo) -> Finding:
@@ -131,11 +133,11 @@ def _brought(settings: TelegramSettings, info: WebhookInfo) -> Finding:
         return warning(check, what, "start `voidbot up`, which announces it")
     if info.pending_update_count and info.last_error_date is not None:
         what = f"the platform cannot bring updates: {one_line(info.last_error_message or 'it does not say why')}"
-        todo = (
+        remedy = (
             "let the address of TELEGRAM_WEBHOOK_URL lead to TELEGRAM_WEBHOOK_HOST and TELEGRAM_WEBHOOK_PORT of the"
             " machine where `voidbot up` runs, with a valid certificate"
         )
-        return wrong(check, what, todo)
+        return wrong(check, what, remedy)
     return ok(check, "updates are brought to TELEGRAM_WEBHOOK_URL")
 
 

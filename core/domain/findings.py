@@ -20,12 +20,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check. `what`: what was found, in one line; `todo`: the exact thing to do, empty if there is nothing."""
+    """One check. `what`: what was found, in one line; `remedy`: the exact thing to do, empty if there is nothing."""
 
     check: str
     verdict: Verdict
     what: str
-    todo: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ def ok(check: str, what: str) -> Finding:
     return Finding(check, Verdict.OK, what)
 
 
-def warning(check: str, what: str, todo: str) -> Finding:
+def warning(check: str, what: str, remedy: str) -> Finding:
     """Return that it works, but probably not as meant."""
-    return Finding(check, Verdict.WARNING, what, todo)
+    return Finding(check, Verdict.WARNING, what, remedy)
 
 
-def wrong(check: str, what: str, todo: str) -> Finding:
+def wrong(check: str, what: str, remedy: str) -> Finding:
     """Return that it does not work."""
-    return Finding(check, Verdict.WRONG, what, todo)
+    return Finding(check, Verdict.WRONG, what, remedy)
 
 
 def one_line(text: str) -> str:
@@ -84,5 +84,5 @@ def clock(there: str, before: datetime, told: datetime, after: datetime, *, grai
         return ok(check, f"this machine and {there} agree within {SKEW_WARNING_S:.0f} s")
     which = "ahead of" if ahead_s > behind_s else "behind"
     what = f"this machine's clock is {off_s:.0f} s {which} that of {there}"
-    todo = "let the clock be set from the network, on this machine: timedatectl set-ntp true"
-    return wrong(check, what, todo) if off_s >= SKEW_WRONG_S else warning(check, what, todo)
+    remedy = "let the clock be set from the network, on this machine: timedatectl set-ntp true"
+    return wrong(check, what, remedy) if off_s >= SKEW_WRONG_S else warning(check, what, remedy)

@@ -33,8 +33,8 @@ async def examined(home: Path, *words: str, **more: str) -> tuple[int, dict[str,
     found: dict[str, list[dict[str, str]]] = {}
     for line in out.splitlines():
         finding = json.loads(line)
-        assert set(finding) == {"check", "verdict", "what", "todo"}
-        assert (finding["verdict"] == "ok") == (finding["todo"] == ""), finding
+        assert set(finding) == {"check", "verdict", "what", "remedy"}
+        assert (finding["verdict"] == "ok") == (finding["remedy"] == ""), finding
         found.setdefault(finding["check"], []).append(finding)
     assert code == any(each["verdict"] == "wrong" for several in found.values() for each in several)
     return code, found
@@ -53,7 +53,7 @@ async def test_a_fresh_machine_is_well_and_stays_fresh(home: Path) -> None:
 async def test_wrong_settings_are_told_one_by_one(home: Path) -> None:
     code, found = await examined(home, VOIDBOT_HTTP_PROT="1", VOIDBOT_TIMEZONE="Mars/North", TELEGRAM_TOKEN="x")
     assert code == 1 and set(found) == {"settings"}
-    told = {each["what"].partition(":")[0]: each["todo"] for each in found["settings"]}
+    told = {each["what"].partition(":")[0]: each["remedy"] for each in found["settings"]}
     assert set(told) == {"VOIDBOT_HTTP_PROT", "VOIDBOT_TIMEZONE", "TELEGRAM_TOKEN"}
     assert "VOIDBOT_HTTP_PORT" in told["VOIDBOT_HTTP_PROT"] and "Europe/Berlin" in told["VOIDBOT_TIMEZONE"]
 
@@ -114,7 +114,7 @@ async def address(server: str) -> AsyncIterator[str]:
 async def test_a_schema_that_is_not_this_release_s_is_found(home: Path, address: str) -> None:
     code, found = await examined(home, DATABASE_URL=address)
     (schema,) = found["database.schema"]
-    assert code == 1 and "empty" in schema["what"] and schema["todo"] == "voidbot db migrate"
+    assert code == 1 and "empty" in schema["what"] and schema["remedy"] == "voidbot db migrate"
     assert found["database"][0]["verdict"] == "ok" and "no pooler" in found["database"][0]["what"]
     assert "clock.database" not in found
     assert (await run(home, "db", "migrate", DATABASE_URL=address))[0] == 0
@@ -127,7 +127,7 @@ async def test_a_database_whose_clock_is_off_is_found(home: Path, address: str) 
     await run_sql(address, TEST_CLOCK, "update voidbot_test.clock set shift = '10 minutes'")
     code, found = await examined(home, DATABASE_URL=address)
     (clock,) = found["clock.database"]
-    assert code == 1 and "600 s behind" in clock["what"] and "timedatectl" in clock["todo"]
+    assert code == 1 and "600 s behind" in clock["what"] and "timedatectl" in clock["remedy"]
 
 
 async def test_a_database_in_another_encoding_is_found(home: Path, server: str) -> None:
@@ -138,16 +138,16 @@ async def test_a_database_in_another_encoding_is_found(home: Path, server: str) 
     finally:
         await run_sql(server, f"drop database {name} with (force)")
     wrong = [each for each in found["database"] if "LATIN1" in each["what"]]
-    assert code == 1 and wrong[0]["todo"] == "create it with encoding UTF8"
+    assert code == 1 and wrong[0]["remedy"] == "create it with encoding UTF8"
 
 
 async def test_a_database_that_is_away_or_no_address_is_found(home: Path, server: str) -> None:
     code, found = await examined(home, DATABASE_URL="postgresql://someone:s3cret@127.0.0.1:9/db")
-    assert code == 1 and "DATABASE_URL" in found["database"][0]["todo"] and "s3cret" not in str(found)
+    assert code == 1 and "DATABASE_URL" in found["database"][0]["remedy"] and "s3cret" not in str(found)
     code, found = await examined(home, DATABASE_URL="mysql://127.0.0.1/db")
     assert code == 1 and "must start with postgresql://" in found["database"][0]["what"]
     code, found = await examined(home, DATABASE_URL=on_database(server, "nobody_made_this"))
-    assert code == 1 and "DATABASE_URL" in found["database"][0]["todo"]
+    assert code == 1 and "DATABASE_URL" in found["database"][0]["remedy"]
 
 
 async def test_models_are_asked_only_when_told_to(home: Path) -> None:
@@ -162,19 +162,19 @@ async def test_models_are_asked_only_when_told_to(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "word", "todo"),
+    ("status", "word", "remedy"),
     [(401, "key refused", "key"), (404, "not known", "name"), (400, "refused", "provider"), (503, "failed", "server")],
 )
-async def test_a_model_that_does_not_answer_is_found(home: Path, status: int, word: str, todo: str) -> None:
+async def test_a_model_that_does_not_answer_is_found(home: Path, status: int, word: str, remedy: str) -> None:
     async with ModelServer(Fail(status)) as model:
         code, found = await examined(home, "--models", OPENAI_BASE_URL=model.url, VOIDBOT_MODEL="small")
     (finding,) = found["model.small"]
-    assert code == 1 and word in finding["what"] and todo in finding["todo"]
+    assert code == 1 and word in finding["what"] and remedy in finding["remedy"]
 
 
 async def test_a_model_s_address_that_leads_nowhere_is_found(home: Path) -> None:
     code, found = await examined(home, "--models", OPENAI_BASE_URL="http://127.0.0.1:9/v1", VOIDBOT_MODEL="small")
-    assert code == 1 and "OPENAI_BASE_URL" in found["model.small"][0]["todo"]
+    assert code == 1 and "OPENAI_BASE_URL" in found["model.small"][0]["remedy"]
 
 
 async def test_a_key_without_a_model_is_a_warning(home: Path) -> None:
@@ -194,7 +194,7 @@ async def test_a_key_without_a_model_is_a_warning(home: Path) -> None:
 def test_a_disk_that_fills_is_found(free: int, verdict: Verdict) -> None:
     finding = examine_space(Path("/srv/bot"), free)
     assert finding.verdict is verdict and "/srv/bot" in finding.what
-    assert ("VOIDBOT_HOME" in finding.todo) == (verdict is not Verdict.OK)
+    assert ("VOIDBOT_HOME" in finding.remedy) == (verdict is not Verdict.OK)
 
 
 @pytest.mark.parametrize(
@@ -219,4 +219,4 @@ def test_a_name_that_is_never_heard_is_found(names: tuple[str, ...], verdict: Ve
 def test_an_account_that_is_called_otherwise_is_found(shown: str, fits: bool) -> None:
     (finding,) = examine_names(("void", "voidbot"), {"discord": Examined((), shown)})
     assert (finding.verdict is Verdict.OK) == fits
-    assert fits or (shown in finding.what and "VOIDBOT_NAMES" in finding.todo)
+    assert fits or (shown in finding.what and "VOIDBOT_NAMES" in finding.remedy)

@@ -31,8 +31,8 @@ async def look(server: DiscordServer, token: str = "", clock: ManualClock | None
 def told(examined: Examined, check: str) -> tuple[Verdict, str, str]:
     """Return the one finding of a check."""
     (found,) = [each for each in examined.findings if each.check == check]
-    assert (found.verdict is Verdict.OK) == (not found.todo), found
-    return found.verdict, found.what, found.todo
+    assert (found.verdict is Verdict.OK) == (not found.remedy), found
+    return found.verdict, found.what, found.remedy
 
 
 def workshop(server: DiscordServer) -> Guild:
@@ -63,8 +63,8 @@ async def test_a_running_connection_is_left_alone() -> None:
 
 async def test_a_refused_token_is_found(server: DiscordServer) -> None:
     examined = await look(server, token="MTA.some.other-token")
-    verdict, what, todo = told(examined, "discord.token")
-    assert verdict is Verdict.WRONG and "refuses" in what and "Reset Token" in todo and "DISCORD_TOKEN" in todo
+    verdict, what, remedy = told(examined, "discord.token")
+    assert verdict is Verdict.WRONG and "refuses" in what and "Reset Token" in remedy and "DISCORD_TOKEN" in remedy
     assert "some.other" not in str(examined)
 
 
@@ -79,23 +79,23 @@ async def test_an_intent_that_is_off_is_found(server: DiscordServer, missing: In
     workshop(server)
     server.privileged_intents &= ~missing
     examined = await look(server)
-    verdict, what, todo = told(examined, check)
-    assert verdict is Verdict.WARNING and portal in what and "Privileged Gateway Intents" in todo
+    verdict, what, remedy = told(examined, check)
+    assert verdict is Verdict.WARNING and portal in what and "Privileged Gateway Intents" in remedy
     assert [each.check for each in examined.findings if each.verdict is not Verdict.OK] == [check]
 
 
 async def test_a_bot_without_a_server_gets_its_invite_link(server: DiscordServer) -> None:
-    verdict, _, todo = told(await look(server), "discord.servers")
+    verdict, _, remedy = told(await look(server), "discord.servers")
     assert verdict is Verdict.WARNING
-    assert f"client_id={server.bot.id}" in todo and f"permissions={PERMISSIONS.value}" in todo
-    assert "scope=bot+applications.commands" in todo
+    assert f"client_id={server.bot.id}" in remedy and f"permissions={PERMISSIONS.value}" in remedy
+    assert "scope=bot+applications.commands" in remedy
 
 
 async def test_a_server_that_is_named_and_not_joined_is_found(server: DiscordServer) -> None:
     guild = workshop(server)
     examined = await look(server, guilds=(str(guild.id), "123456"))
-    verdict, what, todo = told(examined, "discord.guilds")
-    assert verdict is Verdict.WRONG and "123456" in what and str(guild.id) not in what and "DISCORD_GUILDS" in todo
+    verdict, what, remedy = told(examined, "discord.guilds")
+    assert verdict is Verdict.WRONG and "123456" in what and str(guild.id) not in what and "DISCORD_GUILDS" in remedy
 
 
 @pytest.mark.parametrize("name", [name for name in NEEDED if name not in ("view_channel", "send_messages")])
@@ -103,16 +103,16 @@ async def test_a_permission_that_the_whole_server_lacks_is_named(server: Discord
     guild = workshop(server)
     guild.everyone.permissions = EVERYONE & ~Permission(getattr(discord.Permissions, name).flag)
     examined = await look(server)
-    verdict, what, todo = told(examined, "discord.permissions")
+    verdict, what, remedy = told(examined, "discord.permissions")
     assert verdict is Verdict.WARNING and what == f"in the server Workshop the bot lacks {NEEDED[name]}"
-    assert "Roles" in todo and str(PERMISSIONS.value) in todo
+    assert "Roles" in remedy and str(PERMISSIONS.value) in remedy
 
 
 async def test_members_who_may_not_use_commands_are_found(server: DiscordServer) -> None:
     guild = workshop(server)
     guild.everyone.permissions = EVERYONE & ~Permission.USE_APPLICATION_COMMANDS
-    verdict, what, todo = told(await look(server), "discord.commands")
-    assert verdict is Verdict.WARNING and "Workshop" in what and "@everyone" in todo
+    verdict, what, remedy = told(await look(server), "discord.commands")
+    assert verdict is Verdict.WARNING and "Workshop" in what and "@everyone" in remedy
 
 
 async def test_a_permission_that_single_rooms_take_is_named_with_them(server: DiscordServer) -> None:
@@ -120,9 +120,9 @@ async def test_a_permission_that_single_rooms_take_is_named_with_them(server: Di
     for name in ("files", "rules", "plans", "news"):
         room = guild.add_channel(name)
         room.overwrites[guild.id] = Overwrite(guild.id, False, deny=Permission.SEND_MESSAGES)
-    verdict, what, todo = told(await look(server), "discord.permissions")
+    verdict, what, remedy = told(await look(server), "discord.permissions")
     assert verdict is Verdict.WARNING and "lacks Send Messages in #files, #rules, #plans and 1 more" in what
-    assert "Send Messages" in todo
+    assert "Send Messages" in remedy
 
 
 async def test_a_room_that_hides_from_the_bot_is_only_counted(server: DiscordServer) -> None:
@@ -135,16 +135,16 @@ async def test_a_server_in_which_nothing_can_be_written_is_wrong(server: Discord
     guild = server.add_guild("Attic")
     room = guild.add_channel("general")
     room.overwrites[guild.id] = Overwrite(guild.id, False, deny=Permission.SEND_MESSAGES)
-    verdict, what, todo = told(await look(server), "discord.permissions")
-    assert verdict is Verdict.WRONG and "Attic" in what and "Permissions" in todo
+    verdict, what, remedy = told(await look(server), "discord.permissions")
+    assert verdict is Verdict.WRONG and "Attic" in what and "Permissions" in remedy
 
 
 async def test_a_clock_that_is_off_is_found(server: DiscordServer) -> None:
     workshop(server)
     clock = ManualClock()
     await clock.advance(20)
-    verdict, what, todo = told(await look(server, clock=clock), "clock.discord")
-    assert verdict is Verdict.WARNING and "ahead" in what and "timedatectl" in todo
+    verdict, what, remedy = told(await look(server, clock=clock), "clock.discord")
+    assert verdict is Verdict.WARNING and "ahead" in what and "timedatectl" in remedy
     await clock.advance(-920)
     verdict, what, _ = told(await look(server, clock=clock), "clock.discord")
     assert verdict is Verdict.WRONG and "behind" in what
@@ -152,8 +152,8 @@ async def test_a_clock_that_is_off_is_found(server: DiscordServer) -> None:
 
 async def test_a_platform_that_is_away_is_found(server: DiscordServer) -> None:
     examined = await look(server, api_url="http://127.0.0.1:9")
-    verdict, what, todo = told(examined, "discord.reached")
-    assert verdict is Verdict.WRONG and "no answer" in what and "DISCORD_API_URL" in todo
+    verdict, what, remedy = told(examined, "discord.reached")
+    assert verdict is Verdict.WRONG and "no answer" in what and "DISCORD_API_URL" in remedy
 
 
 async def test_a_platform_that_refuses_to_say_is_found(server: DiscordServer) -> None:

@@ -28,8 +28,8 @@ async def look(telegram: TelegramServer, token: str = "", clock: ManualClock | N
 def told(examined: Examined, check: str) -> tuple[Verdict, str, str]:
     """Return the one finding of a check."""
     (found,) = [each for each in examined.findings if each.check == check]
-    assert (found.verdict is Verdict.OK) == (not found.todo), found
-    return found.verdict, found.what, found.todo
+    assert (found.verdict is Verdict.OK) == (not found.remedy), found
+    return found.verdict, found.what, found.remedy
 
 
 async def test_all_is_well_and_nothing_is_fetched_or_changed(telegram: TelegramServer) -> None:
@@ -51,29 +51,29 @@ async def test_a_poller_that_runs_is_left_alone(telegram: TelegramServer) -> Non
 
 async def test_a_refused_token_is_found(telegram: TelegramServer) -> None:
     examined = await look(telegram, token="7:other-token-of-somebody")
-    verdict, what, todo = told(examined, "telegram.token")
-    assert verdict is Verdict.WRONG and "refuses" in what and "@BotFather" in todo and "TELEGRAM_TOKEN" in todo
+    verdict, what, remedy = told(examined, "telegram.token")
+    assert verdict is Verdict.WRONG and "refuses" in what and "@BotFather" in remedy and "TELEGRAM_TOKEN" in remedy
     assert "other-token" not in str(examined)
 
 
 async def test_privacy_mode_is_found(telegram: TelegramServer) -> None:
     telegram.privacy_mode = True
-    verdict, what, todo = told(await look(telegram), "telegram.privacy")
+    verdict, what, remedy = told(await look(telegram), "telegram.privacy")
     assert verdict is Verdict.WARNING and "privacy mode is on" in what
-    assert "/setprivacy" in todo and "add it again" in todo and "administrator" in todo
+    assert "/setprivacy" in remedy and "add it again" in remedy and "administrator" in remedy
 
 
 async def test_a_webhook_beside_polling_is_found_and_left(telegram: TelegramServer) -> None:
     async with Listener() as hook, bot_of(telegram) as bot:
         await bot.set_webhook(hook)
-        verdict, what, todo = told(await look(telegram), "telegram.webhook")
-        assert verdict is Verdict.WRONG and hook in what and "voidbot up" in todo and "/revoke" in todo
+        verdict, what, remedy = told(await look(telegram), "telegram.webhook")
+        assert verdict is Verdict.WRONG and hook in what and "voidbot up" in remedy and "/revoke" in remedy
         assert (await bot.get_webhook_info()).url == hook
 
 
 async def test_a_webhook_that_is_not_announced_is_found(telegram: TelegramServer) -> None:
-    verdict, what, todo = told(await look(telegram, webhook_url="https://bot.example.org/hook"), "telegram.webhook")
-    assert verdict is Verdict.WARNING and "not announced" in what and "voidbot up" in todo
+    verdict, what, remedy = told(await look(telegram, webhook_url="https://bot.example.org/hook"), "telegram.webhook")
+    assert verdict is Verdict.WARNING and "not announced" in what and "voidbot up" in remedy
 
 
 async def test_a_webhook_that_cannot_be_reached_is_found(telegram: TelegramServer) -> None:
@@ -87,8 +87,8 @@ async def test_a_webhook_that_cannot_be_reached_is_found(telegram: TelegramServe
             return (await bot.get_webhook_info()).last_error_date is not None
 
         await telegram.until(failed)
-    verdict, what, todo = told(await look(telegram, webhook_url=hook), "telegram.webhook")
-    assert verdict is Verdict.WRONG and "cannot bring updates" in what and "TELEGRAM_WEBHOOK_HOST" in todo
+    verdict, what, remedy = told(await look(telegram, webhook_url=hook), "telegram.webhook")
+    assert verdict is Verdict.WRONG and "cannot bring updates" in what and "TELEGRAM_WEBHOOK_HOST" in remedy
 
 
 async def test_a_webhook_that_works_is_well(telegram: TelegramServer) -> None:
@@ -117,22 +117,22 @@ async def test_updates_that_nobody_fetches_are_found(telegram: TelegramServer) -
         await telegram.say(ann, group, f"message {number}")
     assert told(await look(telegram), "telegram.pending")[0] is Verdict.OK
     await telegram.say(ann, group, "one more")
-    verdict, what, todo = told(await look(telegram), "telegram.pending")
-    assert verdict is Verdict.WARNING and str(MANY_PENDING + 1) in what and "voidbot up" in todo
+    verdict, what, remedy = told(await look(telegram), "telegram.pending")
+    assert verdict is Verdict.WARNING and str(MANY_PENDING + 1) in what and "voidbot up" in remedy
     assert len(telegram.pending_updates) == MANY_PENDING + 1
 
 
 async def test_a_clock_that_is_off_is_found(telegram: TelegramServer) -> None:
     clock = ManualClock()
     await clock.advance(-600)
-    verdict, what, todo = told(await look(telegram, clock=clock), "clock.telegram")
-    assert verdict is Verdict.WRONG and "behind" in what and "timedatectl" in todo
+    verdict, what, remedy = told(await look(telegram, clock=clock), "clock.telegram")
+    assert verdict is Verdict.WRONG and "behind" in what and "timedatectl" in remedy
 
 
 async def test_a_platform_that_is_away_is_found(telegram: TelegramServer) -> None:
     async with telegram.unreachable():
-        verdict, what, todo = told(await look(telegram), "telegram.reached")
-    assert verdict is Verdict.WRONG and "no usable answer" in what and "TELEGRAM_API_URL" in todo
+        verdict, what, remedy = told(await look(telegram), "telegram.reached")
+    assert verdict is Verdict.WRONG and "no usable answer" in what and "TELEGRAM_API_URL" in remedy
 
 
 async def test_a_platform_that_asks_for_a_pause_is_obeyed(telegram: TelegramServer) -> None:
