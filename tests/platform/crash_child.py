@@ -32,8 +32,8 @@ class Watched(FrontEnd):
         asked: Whether anything was heard that speaks to the bot; points count from then on.
     """
 
-    def __init__(self, inner: FrontEnd, fault: Fault, *, streams: bool) -> None:
-        self._inner, self._reach, self._streams = inner, fault, streams
+    def __init__(self, inner: FrontEnd, fault: Fault, every_s: float | None) -> None:
+        self._inner, self._reach, self._every_s = inner, fault, every_s
         self.asked = False
 
     @property
@@ -46,8 +46,8 @@ class Watched(FrontEnd):
 
     @property
     def stream_every_s(self) -> float | None:
-        """Return no time at all between two edits, so that a test need not wait for the second."""
-        return 0.0 if self._streams else None
+        """Return what the order says; none means that answers come whole."""
+        return self._every_s
 
     @property
     def text_limit(self) -> int:
@@ -137,8 +137,8 @@ async def live(order: dict[str, Any], fault: Callable[[str], None]) -> None:
 
     def front_ends(database: Any, clock: Any, readable: object) -> Sequence[FrontEnd]:
         made = platforms_of(settings, clock, StoredPlatformMemory(database))
-        streams = order.get("streams", False)
-        watched.extend(Watched(hurry(each), after_the_question, streams=streams) for each in made)
+        every_s = order.get("every_s")
+        watched.extend(Watched(hurry(each), after_the_question, every_s) for each in made)
         return watched
 
     async with (

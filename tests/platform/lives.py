@@ -12,6 +12,41 @@ from tests.fakes import ManualClock
 from tests.flows.line import until
 
 PATIENCE_S = 15.0
+# Every point up to the durable draft; the platform has no part in them but the first and the fourth.
+BEFORE_SENDING = [
+    ("fetched", 1),
+    ("A.written", 1),
+    ("A.committed", 1),
+    ("stored", 1),
+    ("cycle.before", 1),
+    ("hold.before", 1),  # after B: claimed, nothing done
+    ("C.written", 1),
+    ("C.committed", 1),
+    ("model.called", 1),
+    ("model.answered", 1),
+    ("E.written", 1),
+    ("settle.after", 1),
+    ("E.committed", 1),
+    ("hold.before", 3),  # after B of the send job
+]
+SENDING = [
+    (point, 1) for point in ("F.written", "F.committed", "send.called", "send.arrived", "G.written", "G.committed")
+]
+GROWING = [
+    ("early F.written", 1),
+    ("early F.committed", 1),
+    ("send.called", 1),
+    ("send.arrived", 1),
+    ("early G.committed", 1),
+    ("edit.called", 1),
+    ("edit.arrived", 1),
+    ("model.answered", 1),
+    ("E.written", 1),
+    ("E.committed", 1),
+    ("F.committed", 1),
+    ("G.written", 1),
+    ("G.committed", 1),
+]
 NOTHING_LEFT = f"select ({LEFT}) = 0"
 
 

@@ -16,40 +16,8 @@ from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Member, Message
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import Lives, lives
+from tests.platform.lives import BEFORE_SENDING, GROWING, SENDING, Lives, lives
 
-BEFORE_SENDING = [
-    ("fetched", 1),
-    ("A.written", 1),
-    ("A.committed", 1),
-    ("stored", 1),
-    ("cycle.before", 1),
-    ("hold.before", 1),  # after B: claimed, nothing done
-    ("C.written", 1),
-    ("C.committed", 1),
-    ("model.called", 1),
-    ("model.answered", 1),
-    ("E.written", 1),
-    ("settle.after", 1),
-    ("E.committed", 1),
-    ("hold.before", 3),  # after B of the send job
-]
-SENDING = ["F.written", "F.committed", "send.called", "send.arrived", "G.written", "G.committed"]
-GROWING = [
-    ("early F.written", 1),
-    ("early F.committed", 1),
-    ("send.called", 1),
-    ("send.arrived", 1),
-    ("early G.committed", 1),
-    ("edit.called", 1),
-    ("edit.arrived", 1),
-    ("model.answered", 1),
-    ("E.written", 1),
-    ("E.committed", 1),
-    ("F.committed", 1),
-    ("G.written", 1),
-    ("G.committed", 1),
-]
 SEND = "POST /channels/*/messages"
 
 
@@ -122,7 +90,7 @@ async def house(bots: Forks, dsn: str) -> AsyncIterator[House]:
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "nth"), BEFORE_SENDING + [(point, 1) for point in SENDING])
+@pytest.mark.parametrize(("point", "nth"), [*BEFORE_SENDING, *SENDING])
 async def test_a_bot_killed_anywhere_on_the_line_answers_once(
     bots: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
@@ -140,9 +108,9 @@ async def test_a_growing_answer_whose_bot_was_killed_ends_whole_and_once(
     bots: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
     async with house(bots, fresh_dsn) as here:
-        asked = await here.ask_and_die_at(point, nth, streams=True)
+        asked = await here.ask_and_die_at(point, nth, every_s=0.0)
         await here.bots.later()
-        await here.finish(streams=True)
+        await here.finish(every_s=0.0)
         assert await here.bots.states() == ["sent"]
         assert here.answered_once(asked)
 
@@ -181,15 +149,15 @@ async def test_an_answer_that_stands_when_its_sending_failed_and_its_bot_was_kil
         assert here.answered_once(asked)
 
 
-@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("every_s", [None, 0.0])
 @pytest.mark.parametrize("point", ["F.written", "F.committed", "send.arrived"])
 async def test_history_decides_when_the_nonce_is_too_old_to_fold(
-    bots: Forks, fresh_dsn: str, point: str, streams: bool
+    bots: Forks, fresh_dsn: str, point: str, every_s: float | None
 ) -> None:
     async with house(bots, fresh_dsn) as here:
-        asked = await here.ask_and_die_at(point, streams=streams)
+        asked = await here.ask_and_die_at(point, every_s=every_s)
         await here.bots.later(600)
-        await here.finish(streams=streams)
+        await here.finish(every_s=every_s)
         assert await here.bots.states() == ["sent"]
         assert here.answered_once(asked)
 
