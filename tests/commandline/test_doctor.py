@@ -2,8 +2,9 @@
 
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,12 @@ from tests.doubles.telegram_server import TelegramServer
 
 
 @pytest.fixture
-def home() -> Path:
+def home() -> Iterator[Path]:
     """A home that does not exist yet."""
     folder = Path(tempfile.mkdtemp(prefix="voidbot-doctor-"))
     folder.chmod(0o755)
-    return folder / "home"
+    yield folder / "home"
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 async def examined(home: Path, *words: str, **more: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
