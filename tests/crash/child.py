@@ -4,6 +4,7 @@ It answers every line it reads with one line: the pid of a fork, or how one ende
 """
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -265,6 +266,8 @@ def fork(order: dict[str, Any], live: Live) -> int:
 
 
 def main(live: Live) -> None:
+    # What was loaded is shared with every fork as long as no collector touches it.
+    gc.freeze()
     ended: dict[int, int] = {}
     for line in sys.stdin:
         order = json.loads(line)

@@ -1,6 +1,8 @@
 """Bots that live and die in processes of their own beside a double in the test's process, on one clock with it."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +11,8 @@ import asyncpg
 
 from tests.crash.processes import A_WHILE_S, LEFT, Forks
 from tests.fakes import ManualClock
-from tests.flows.line import until
 
-PATIENCE_S = 15.0
+PATIENCE_S, LOOK_S = 30.0, 0.04
 # Every point up to the durable draft; the platform has no part in them but the first and the fourth.
 BEFORE_SENDING = [
     ("fetched", 1),
@@ -76,7 +77,8 @@ class Lives:
 
     async def killed(self, pid: int) -> None:
         """Wait until a bot has killed itself."""
-        await self.bots.killed(pid)
+        await seldom(lambda: self.bots.code(pid) is not None)
+        assert self.bots.code(pid) == -signal.SIGKILL
 
     async def later(self, seconds: float = A_WHILE_S) -> None:
         """Let time pass, for the database, for the double and for whoever is started from now on."""
@@ -98,7 +100,19 @@ class Lives:
             made = await self.value("select count(*) from voidbot.outbox")
             return bool(made >= answers and await self.value(NOTHING_LEFT))
 
-        await until(idle, PATIENCE_S)
+        await seldom(idle)
+
+
+async def seldom(condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
+    """Wait until a condition holds, looking less often than bots need the processor; fail if it does not in time."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while True:
+        held = condition()
+        if held if isinstance(held, bool) else await held:
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"still not so after {PATIENCE_S} s: {condition}")
+        await asyncio.sleep(LOOK_S)
 
 
 @asynccontextmanager

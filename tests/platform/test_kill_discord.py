@@ -16,7 +16,7 @@ from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Member, Message
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import BEFORE_SENDING, GROWING, SENDING, Lives, lives
+from tests.platform.lives import BEFORE_SENDING, GROWING, SENDING, Lives, lives, seldom
 
 SEND = "POST /channels/*/messages"
 
@@ -33,7 +33,7 @@ class House:
     async def connected(self) -> None:
         """Wait until a bot listens and has learned the room."""
         await self.discord.until(lambda: self.discord.connected)
-        await self.discord.until(self._learned)
+        await seldom(self._learned)
 
     async def _learned(self) -> bool:
         sql = "select exists (select from voidbot.rooms where chat_ref = $1)"
@@ -136,7 +136,7 @@ async def test_an_answer_that_stands_when_its_bot_is_killed_before_it_knows_is_n
 
 @pytest.mark.field("F035")
 @pytest.mark.parametrize("fault", [FaultKind.STATUS_AFTER, FaultKind.CUT_AFTER])
-@pytest.mark.parametrize("point", ["send.arrived", "G.written"])
+@pytest.mark.parametrize("point", [pytest.param("send.arrived", marks=pytest.mark.long), "G.written"])
 async def test_an_answer_that_stands_when_its_sending_failed_and_its_bot_was_killed_is_not_said_again(
     bots: Forks, fresh_dsn: str, point: str, fault: FaultKind
 ) -> None:
@@ -150,7 +150,7 @@ async def test_an_answer_that_stands_when_its_sending_failed_and_its_bot_was_kil
 
 
 @pytest.mark.parametrize("every_s", [None, 0.0])
-@pytest.mark.parametrize("point", ["F.written", "F.committed", "send.arrived"])
+@pytest.mark.parametrize("point", [pytest.param("F.written", marks=pytest.mark.long), "F.committed", "send.arrived"])
 async def test_history_decides_when_the_nonce_is_too_old_to_fold(
     bots: Forks, fresh_dsn: str, point: str, every_s: float | None
 ) -> None:
@@ -191,7 +191,7 @@ async def test_restart_reads_the_gap(bots: Forks, fresh_dsn: str) -> None:
         # A third one reads the history too and finds nothing in it that wants an answer.
         await here.discord.say(here.ada, here.room, "thank you")
         with here.bots.living():
-            await here.discord.until(here.up_to_date)
+            await seldom(here.up_to_date)
             await here.bots.settled(2)
         assert here.answers(first) == [answer_to("q1")]
         assert here.answers(missed) == [answer_to("q2")]

@@ -144,7 +144,10 @@ async def test_an_answer_that_stands_when_its_bot_is_killed_before_it_knows_is_n
     ("fault", "arrived"),
     [(FaultKind.STATUS_AFTER_COMMIT, 1), (FaultKind.CUT_AFTER_COMMIT, 1), (FaultKind.STATUS_BEFORE, 0)],
 )
-@pytest.mark.parametrize("point", ["send.arrived", "G.written", "G.committed"])
+@pytest.mark.parametrize(
+    "point",
+    ["G.written", *(pytest.param(point, marks=pytest.mark.long) for point in ("send.arrived", "G.committed"))],
+)
 async def test_a_lost_answer_of_the_platform_stays_unknown_over_a_kill(
     bots: Forks, fresh_dsn: str, point: str, fault: FaultKind, arrived: int
 ) -> None:
