@@ -43,6 +43,7 @@ class ModelEntry(BaseModel):
     price_cache_write: Decimal | None = None
     structured: bool | None = None
     vision: bool | None = None
+    image_tokens: int | None = Field(None, ge=1)
     family: str | None = None
     bound_factor: float | None = None
     patience: float | None = None

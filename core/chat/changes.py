@@ -29,9 +29,9 @@ async def apply_edit(tx: Tx, room: Room, message: InboundMessage, now: datetime)
         fresh = now - message.sent_at <= ADDRESS_ADDED_UNTIL
         if not message.addressed_by or not fresh or await decisions.exists(tx, inbox_id):
             return None
-        await inbox.set_text(tx, inbox_id, text)
+        await inbox.keep_words(tx, inbox_id, message)
         return inbox_id
-    if await inbox.holds_text(tx, inbox_id, text) or not await inbox.revise(tx, inbox_id, turn_id, text):
+    if await inbox.holds_text(tx, inbox_id, text) or not await inbox.revise(tx, inbox_id, turn_id, message):
         return None
     if not message.addressed_by:
         await _withdraw(tx, inbox_id, turn_id, SilenceReason.ADDRESS_REMOVED)
@@ -56,7 +56,7 @@ async def _withdraw(tx: Tx, inbox_id: InboxId, turn_id: TurnId | None, reason: S
     if turn_id is None:
         return
     if others:
-        await inbox.revise(tx, inbox_id, turn_id, "")  # what runs was made from it and begins anew
+        await inbox.revise(tx, inbox_id, turn_id, None)  # what runs was made from it and begins anew
         return
     await inbox.end_turn(tx, turn_id, reason)
     if await outbox.drop_for_turn(tx, f"reply:{turn_id}", reason):

@@ -66,6 +66,12 @@ class Notices:
             key = key or StockKey.LIMIT_DAY
             await self.say(tx, asked, key, f"notice:{asked.inbox_id}:{key}", private=True, reset=reset, **limit)
 
+    async def unheard(self, tx: Tx, asked: Asked) -> None:
+        """Say, once in ten minutes in a room, that voice messages cannot be heard."""
+        if await rates.take(tx, f"room:{asked.room_id}:unheard", TOLD_EVERY_S, TOLD_EVERY_S) is None:
+            key = StockKey.ATTACHMENT_VOICE_UNREADABLE
+            await self.say(tx, asked, key, f"notice:{asked.inbox_id}:{key}")
+
     async def cut_short(self, tx: Tx, asked: Asked, begun: OutboxRow, text: str) -> None:
         """End a streamed answer whose rest will not come, in the message that shows it."""
         shown = "".join(part.text for part in await outbox.list_parts(tx, begun.id))

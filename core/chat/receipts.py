@@ -37,6 +37,7 @@ _GATES: Mapping[SilenceReason, str] = {
     SilenceReason.PROVIDER_DOWN: "my language model could not be reached; ask again later",
     SilenceReason.SUPERSEDED: "something newer took its place",
     SilenceReason.SOURCE_VOIDED: "what it rested on was taken back",
+    SilenceReason.UNREADABLE: "it was a voice message alone, and I cannot listen to those",
 }
 
 

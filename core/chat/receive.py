@@ -86,6 +86,9 @@ class Receiver:
         """
         if f"{message.room.platform}:{message.person_ref}" in self.operators:
             message = replace(message, admin=True, operator=True)
+        if message.voice_alone and Address.DM not in message.addressed_by:
+            # Nobody can tell whom a voice speaks to, whatever it is a reply to.
+            message = replace(message, addressed_by=frozenset())
         for left in reversed(range(CONFLICT_TRIES)):
             try:
                 return await self._store_once(message)
@@ -203,7 +206,7 @@ class Receiver:
         )
         if turn_id is None:
             return None
-        await inbox.set_text(tx, inbox_id, message.told())
+        await inbox.keep_words(tx, inbox_id, message)
         version = arrival.community.settings_version
         await _decide(tx, arrival, inbox_id, None, version, {"joined": turn_id}, turn_id, None)
         return turn_id
@@ -238,6 +241,9 @@ class Receiver:
             return verdict.reason, {"mode": room.mode}
         if not message.live and now - message.sent_at > ANSWERED_UNTIL:
             return SilenceReason.TOO_OLD, {"age_s": round((now - message.sent_at).total_seconds())}
+        if message.voice_alone:
+            await self.notices.unheard(tx, arrival.asked(inbox_id))
+            return SilenceReason.UNREADABLE, {"kind": "voice"}
         wait_s = await _pace(tx, arrival)
         if wait_s is not None:
             await self.notices.wait(tx, arrival.asked(inbox_id), wait_s)

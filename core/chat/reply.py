@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from core.chat.answers import Asked, asked_of, queue_answer, queue_send
 from core.chat.asking import Answered, Asking, Call, Settle
+from core.chat.attachments import with_files
 from core.chat.deliver import TOO_OLD_AFTER
 from core.chat.notices import Notices
 from core.chat.stage import Stage
@@ -110,7 +111,14 @@ class Replier:
         front_end = self.front_ends.get(prepared.turn.front_end)
         try:
             async with typing_in(front_end, prepared.room.key if not prepared.turn.private else None):
-                return await self.asking.answer(self._call(ctx, prepared, route))
+                context = await with_files(
+                    prepared.context,
+                    prepared.turn.files,
+                    prepared.room.key,
+                    front_end,
+                    vision=any(model.vision for model in route.models),
+                )
+                return await self.asking.answer(self._call(ctx, replace(prepared, context=context), route))
         except Unavailable as exc:
             # The room's next questions wait behind this one: a long pause is told, not waited for.
             if exc.retry_after_s is not None and exc.retry_after_s > LONGEST_PAUSE_S:

@@ -41,6 +41,10 @@ class Address(StrEnum):
     NAME = "name"
 
 
+FETCHED_KINDS = frozenset({"image", "file"})
+"""What may be fetched for a turn; of other kinds only the line is told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A file beside a message; `handle` is what the adapter needs to fetch it, never a raw address.
@@ -99,6 +103,12 @@ class InboundMessage:
     quiet_window: bool = True
     admin: bool = False
     operator: bool = False
+
+    @property
+    def voice_alone(self) -> bool:
+        """Whether nothing was said but by voice, which nobody here can hear."""
+        kinds = {each.kind for each in self.attachments}
+        return kinds == {"voice"} and not (self.text or self.quotes)
 
     def told(self) -> str:
         """Return everything that was said as one text: words, quoted blocks, a line for each attachment."""

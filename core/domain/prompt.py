@@ -1,13 +1,14 @@
 """What is sent to a model and what comes back, and what a prompt is made from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Literal, NewType
 
 from core.domain.errors import BotError, TooLong
 from core.domain.ids import MessageId, PersonId, RoomId
+from core.domain.images import Image
 from core.domain.rooms import RoomKind, RoomMode
 
 JsonSchema = Mapping[str, object]
@@ -34,10 +35,11 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message of a request; `system` is a field of its own."""
+    """One message of a request; `system` is a field of its own. `images` stand before the text."""
 
     role: Literal["user", "assistant"]
     text: str
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything one call sends. Constructed in `core/prompt/builder.py` alone."""
+    """Everything one call sends. Constructed in `core/prompt/builder.py` alone.
+
+    `image_tokens`: what its images may cost together, by the rate that the operator declared.
+    """
 
     system: str
     messages: tuple[PromptMessage, ...]
@@ -60,6 +65,12 @@ class ModelRequest:
     cache_breakpoints: tuple[int, ...]  # offsets in characters into `system`
     max_output_tokens: int
     sha256: str
+    image_tokens: int = 0
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """All images of the request, in order."""
+        return tuple(image for message in self.messages for image in message.images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +299,8 @@ class RequestContext:
 
     `nonce` is 16 random bytes, `now` is aware UTC and the only clock, `tz` the community's zone.
     `readable`: rooms that every reader of the venue may read now. `transcript` and `chain` run from old
-    to new and the chain's last line is the message replied to; `passages` stand best first.
+    to new and the chain's last line is the message replied to; `passages` stand best first. `images` are
+    those of the turn.
     """
 
     turn: Line
@@ -309,45 +321,8 @@ class RequestContext:
     transcript: tuple[Line, ...] = ()
     read: str = ""
     left_out: tuple[LeftOut, ...] = ()
+    images: tuple[Image, ...] = ()
     repair: RepairNote | None = None
-
-
-BYTES_PER_TOKEN = 6
-"""What a token of the input window may weigh in UTF-8 by default; English has about 4.5."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptPolicy:
-    """How large a prompt may be and what goes with it.
-
-    `window_tokens` holds input and output. `hard_cap_tokens` is the largest hard bound allowed, output
-    included; None means 6 bytes per token of the input window. `bound_factor` is for models whose tokens
-    may cover less than a byte of UTF-8.
-    """
-
-    window_tokens: int = 11_000
-    max_output_tokens: int = 1_000
-    family: str = "default"
-    bound_factor: float = 1.0
-    hard_cap_tokens: int | None = None
-    tools: tuple[ToolSpec, ...] = ()
-    output_schema: JsonSchema | None = None
-
-    @property
-    def input_tokens(self) -> int:
-        """What the window leaves for the prompt."""
-        return self.window_tokens - self.max_output_tokens
-
-    @property
-    def hard_cap(self) -> int:
-        """The tokens to reserve before the prompt exists: no prompt under this policy can cost more."""
-        if self.hard_cap_tokens is not None:
-            return self.hard_cap_tokens
-        return BYTES_PER_TOKEN * self.input_tokens + self.max_output_tokens
-
-    def shrunk(self, share: float) -> "PromptPolicy":
-        """Return the policy for another try with `share` of the input window, after a refusal for length."""
-        return replace(self, window_tokens=self.max_output_tokens + int(self.input_tokens * share))
 
 
 @dataclass(frozen=True, slots=True)

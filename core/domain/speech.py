@@ -38,6 +38,7 @@ class SilenceReason(StrEnum):
     ROOM_GONE = "room_gone"
     SUPERSEDED = "superseded"
     SOURCE_VOIDED = "source_voided"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)

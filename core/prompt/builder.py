@@ -4,21 +4,22 @@ Pure: no clock, no randomness, no I/O. The same arguments give the same bytes, w
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
+from core.domain.images import NO_SIGHT, Image
 from core.domain.prompt import (
     LeftOutReason,
     ModelRequest,
     Prompt,
     PromptKind,
     PromptMessage,
-    PromptPolicy,
     PromptTooLarge,
     RequestContext,
     Role,
     Section,
 )
+from core.domain.prompt_policy import PromptPolicy
 from core.domain.relative import part_of_day, relative, weekday
 from core.domain.rooms import RoomKind
 from core.prompt.fences import Fence, Handles, clean_text, marker_of
@@ -75,7 +76,8 @@ class PromptBuilder:
             MarkerInData: Untrusted text holds this request's marker.
         """
         check_audience(context)
-        meter, budget = _measure(policy)
+        context, images = _with_images(context, policy)
+        meter, budget = _measure(policy, len(images))
         fence = Fence(marker_of(context.nonce), context.now, Handles())
         fixed = self._system(role, context, policy) | self._user(kind, context, fence)
         costs = {name: meter.cost(text + _GAP) for name, text in fixed.items() if text}
@@ -89,7 +91,9 @@ class PromptBuilder:
             fixed["left_out"], costs["left_out"] = note, meter.cost(note + _GAP)
         texts = {name: self._framed(name, section.items, fence) for name, section in fitted.items() if section.items}
         sections = _account(costs, parts, fitted, shares)
-        request = _request(fixed | texts, policy)
+        if context.images:
+            sections += (_image_section(context, images, policy),)
+        request = _request(fixed | texts, policy, images)
         shown = frozenset(handle for section in fitted.values() for item in section.items for handle in item.handles)
         return Prompt(
             request=request,
@@ -159,10 +163,36 @@ class PromptBuilder:
         return self.templates[name].render(body="".join(item.text for item in items) + fence.end())
 
 
-def _measure(policy: PromptPolicy) -> tuple[Meter, int]:
-    """Return the meter of a policy and the tokens that its texts may cost."""
-    budget = int(policy.input_tokens / SAFETY) - _wrapping_tokens(policy)
-    size = (policy.hard_cap - policy.max_output_tokens) / policy.bound_factor
+_NO_ROOM = "not shown: there was no room for it"
+
+
+def _with_images(context: RequestContext, policy: PromptPolicy) -> tuple[RequestContext, tuple[Image, ...]]:
+    """Return the images that this model is shown, and the context with a note on each that the turn has."""
+    shown = context.images[: policy.images_most]
+    notes = []
+    for n, image in enumerate(context.images, start=1):
+        absent = _NO_ROOM if policy.image_tokens else NO_SIGHT
+        notes.append(replace(image.source, note=f"image {n} here" if n <= len(shown) else absent).line())
+    turn = replace(context.turn, notes=(*context.turn.notes, *notes))
+    return replace(context, turn=turn), shown
+
+
+def _image_section(context: RequestContext, shown: tuple[Image, ...], policy: PromptPolicy) -> Section:
+    return Section(
+        name="images",
+        tokens=len(shown) * policy.image_tokens,
+        budget=policy.images_most * policy.image_tokens,
+        trimmed=len(shown) < len(context.images),
+        items_kept=len(shown),
+        items_dropped=len(context.images) - len(shown),
+        provenance=(),
+    )
+
+
+def _measure(policy: PromptPolicy, images: int) -> tuple[Meter, int]:
+    """Return the meter of a policy and the tokens that its texts may cost beside so many images."""
+    budget = int(policy.input_tokens / SAFETY) - _wrapping_tokens(policy) - images * policy.image_tokens
+    size = (policy.hard_cap - policy.max_output_tokens - images * policy.image_tokens) / policy.bound_factor
     size -= wrapping_bytes(policy.tools, policy.output_schema, _MESSAGES)
     if budget <= 0 or size <= 0:
         raise PromptTooLarge("window does not hold the tools", window_tokens=policy.window_tokens)
@@ -191,16 +221,19 @@ _USER_ORDER = (
 )
 
 
-def _request(texts: Mapping[str, str], policy: PromptPolicy) -> ModelRequest:
+def _request(texts: Mapping[str, str], policy: PromptPolicy, images: tuple[Image, ...] = ()) -> ModelRequest:
     def joined(names: Iterable[str]) -> str:
         return _GAP.join(texts[name] for name in names if texts.get(name))
 
     prefix = joined(_PREFIX)
     system = joined((*_PREFIX, "room"))
-    messages = (PromptMessage("user", joined(_USER_ORDER)),)
+    messages = (PromptMessage("user", joined(_USER_ORDER), images),)
     content = {
         "system": system,
-        "messages": [[message.role, message.text] for message in messages],
+        "messages": [
+            [message.role, message.text, *(f"{image.mime}:{image.sha256}" for image in message.images)]
+            for message in messages
+        ],
         "tools": [[tool.name, tool.description, tool.parameters] for tool in policy.tools],
         "output_schema": policy.output_schema,
     }
@@ -212,6 +245,7 @@ def _request(texts: Mapping[str, str], policy: PromptPolicy) -> ModelRequest:
         cache_breakpoints=(len(prefix), len(system)),
         max_output_tokens=policy.max_output_tokens,
         sha256=digest(canonical_json(content)),
+        image_tokens=len(images) * policy.image_tokens,
     )
 
 

@@ -156,8 +156,9 @@ def wrapping_bytes(tools: tuple[ToolSpec, ...], schema: JsonSchema | None, messa
 def hard_bound(request: ModelRequest, factor: float = 1.0) -> int:
     """Return the tokens that `request` can cost at most, the largest output included.
 
-    `factor` is the model's `bound_factor`, for families whose tokens may cover less than a byte.
+    `factor` is the model's `bound_factor`, for families whose tokens may cover less than a byte. Images count
+    by the rate that was declared for the model: their bytes say nothing about it.
     """
     texts = [request.system, *(message.text for message in request.messages)]
     size = sum(map(utf8_length, texts)) + wrapping_bytes(request.tools, request.output_schema, len(texts))
-    return ceil(size * factor) + request.max_output_tokens
+    return ceil(size * factor) + request.image_tokens + request.max_output_tokens

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from core.domain.prompt import PromptPolicy, Tier, Usage
+from core.domain.prompt import Tier, Usage
+from core.domain.prompt_policy import PromptPolicy
 
 REBUILT_SHARE = 0.6
 """What is left of the input window when a provider found a prompt too long that we thought would fit."""
@@ -57,6 +58,7 @@ class ModelSettings(BaseModel):
     stretches the time limits, for models on slow machines. `long_limit_name`: the endpoint wants the
     output limit as `max_completion_tokens`. `thinks_in_text`: thinking may stand in the answer's own text, even
     behind a tag that only closes, so nothing is shown before the end; set it to false to see answers grow.
+    `vision`: it reads images, each of which costs at most `image_tokens` of its window.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,6 +73,7 @@ class ModelSettings(BaseModel):
     family: str = "default"
     bound_factor: float = Field(default=1.0, ge=1)
     vision: bool = False
+    image_tokens: int = Field(default=1_600, gt=0)
     structured: bool = False
     patience: float = Field(default=1.0, ge=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -110,12 +113,17 @@ class ModelSettings(BaseModel):
             max_output_tokens=self.max_output_tokens,
             family=self.family,
             bound_factor=self.bound_factor,
+            image_tokens=self.image_tokens if self.vision else 0,
         )
 
     def shrunk(self) -> "ModelSettings":
         """Return the same model with a smaller window, for the one rebuild after a context-length error."""
         smaller = self.max_output_tokens + max(1, int(REBUILT_SHARE * self.input_tokens))
         return self.model_copy(update={"window_tokens": smaller})
+
+    def blind(self) -> "ModelSettings":
+        """Return the same model as one that reads no images, for the one rebuild after it refused them."""
+        return self.model_copy(update={"vision": False})
 
     def usd_micro(self, usage: Usage, cache_write_tokens: int = 0) -> int:
         """Return the price of `usage`; 0 for an unpriced model."""

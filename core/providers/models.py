@@ -12,8 +12,9 @@ from typing import Any, Protocol, assert_never
 from urllib.parse import urlsplit
 
 from core.domain.errors import BadOutput, BotError, Misconfigured, Refused, TimedOut, TooLong, Unavailable
-from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
+from core.domain.prompt import Completion, Delta, Finish, ModelRequest, PromptMessage, Usage
 from core.ports import Clock, ModelProvider
+from core.providers.metering import Estimate, estimated
 from core.providers.model_settings import Limits, ModelSettings, ProviderKind
 
 CONNECT_S = 5.0
@@ -33,7 +34,6 @@ BELIEVED_TOKENS = 100_000_000  # No call is so large; a count that is would spen
 TOO_LONG = ("context size", "context length", "context window", "too many tokens")
 FILTERED = ("content filter", "content policy", "responsible ai")
 
-Estimate = Callable[[str], int]
 Guard = Callable[[], None]
 
 
@@ -229,6 +229,8 @@ class SdkModel:
         from pydantic_ai.settings import ModelSettings as SdkSettings
         from pydantic_ai.tools import ToolDefinition
 
+        if request.images and not self._settings.vision:
+            raise AssertionError("a model that reads no images is given some")
         anthropic = self._settings.kind is ProviderKind.ANTHROPIC
         # Only Anthropic takes marks in the system part; elsewhere one part is one system message.
         systems = _split(request.system, request.cache_breakpoints if anthropic else ())
@@ -297,12 +299,6 @@ class SdkModel:
             raise
 
 
-def estimated(request: ModelRequest, text: str, estimate: Estimate, unseen: int = 0) -> Usage:
-    """Return our own count of a call; `unseen` are output tokens that may have been made besides `text`."""
-    asked = estimate(request.system) + sum(estimate(each.text) for each in request.messages)
-    return Usage(asked, estimate(text) + unseen, estimated=True)
-
-
 def _split(system: str, breakpoints: Sequence[int]) -> list[str]:
     """Return `system` cut at the last breakpoint inside it; the front is what stays the same longest."""
     inside = [at for at in breakpoints if 0 < at < len(system)]
@@ -313,8 +309,12 @@ def _messages(request: ModelRequest) -> list[Any]:
     """Return the talk in the library's words."""
     from pydantic_ai import messages as sdk
 
+    def content(each: PromptMessage) -> Any:
+        images = [sdk.BinaryContent(image.data, media_type=image.mime) for image in each.images]
+        return [*images, each.text] if images else each.text
+
     return [
-        sdk.ModelRequest(parts=[sdk.UserPromptPart(content=each.text)])
+        sdk.ModelRequest(parts=[sdk.UserPromptPart(content=content(each))])
         if each.role == "user"
         else sdk.ModelResponse(parts=[sdk.TextPart(content=each.text)])
         for each in request.messages

@@ -6,14 +6,16 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import structlog
 
-from core.domain.errors import BotError, Misconfigured, TooLong, Unavailable
+from core.domain.errors import BotError, Misconfigured, Refused, TooLong, Unavailable
 from core.domain.prompt import Completion, Delta, ModelRequest, Tier, Usage
 from core.ports import Clock, ModelProvider
+from core.providers.metering import Estimate, estimated
 from core.providers.model_settings import LIMITS, Limits, ModelSettings
-from core.providers.models import ConnectedModel, Estimate, estimated
+from core.providers.models import ConnectedModel
 
 log = structlog.get_logger()
 
@@ -250,7 +252,9 @@ class Route:
         errors: list[BotError] = []
         shown = False
         for entry in self._entries:
-            for settings in (entry.settings, entry.settings.shrunk()):
+            tries = deque((entry.settings, entry.settings.shrunk()))
+            while tries:
+                settings = tries.popleft()
                 try:
                     request = build(settings)
                     async with ended(self._attempt(entry, call, request, chat, note)) as deltas:
@@ -262,8 +266,12 @@ class Route:
                     if shown:
                         raise
                     errors.append(exc)  # once more with a smaller prompt, then the next model
-                except (Unavailable, Misconfigured) as exc:
-                    if shown:
+                except (Unavailable, Misconfigured, Refused) as exc:
+                    if not shown and settings.vision and _may_mean_images(exc, request):
+                        errors.append(exc)
+                        tries = deque((settings.blind(),))  # the words can still be answered
+                        continue
+                    if shown or isinstance(exc, Refused):
                         raise
                     if isinstance(exc, Misconfigured):
                         log.error("model.misconfigured", model=settings.name, what=exc.message)
@@ -318,6 +326,12 @@ async def ended(deltas: AsyncIterator[Delta]) -> AsyncIterator[AsyncIterator[Del
     finally:
         if isinstance(deltas, AsyncGenerator):
             await deltas.aclose()
+
+
+def _may_mean_images(error: BotError, request: ModelRequest) -> bool:
+    """Return whether a call may have failed for its images alone, before it cost anything."""
+    broken = error.attributes.get("status") == HTTPStatus.INTERNAL_SERVER_ERROR  # as some servers answer a bad image
+    return bool(request.images) and (isinstance(error, Refused) or broken) and "usage" not in error.attributes
 
 
 def _most_hopeful(errors: Sequence[BotError]) -> BotError:

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 
 from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, InboxId, JobId, PersonId, RoomId, TurnId
-from core.domain.messages import FRAGMENT_COUNT, FRAGMENT_LIMIT, InboundMessage
+from core.domain.messages import FRAGMENT_COUNT, FRAGMENT_LIMIT, Attachment, InboundMessage
 from core.domain.speech import SilenceReason
 from core.store.archive import clean
 from core.store.engine import Row, Tx
+from core.store.inbox_files import attachment_of, files_of
 
 _ADD = """
 insert into voidbot.inbox (front_end, event_ref, community_id, room_id, person_id, message_ref, kind, revision, text,
@@ -27,7 +28,12 @@ async def add(
     trace: str,
 ) -> InboxId | None:
     """Take one event in; None if it was taken in before, whatever road it came by."""
-    payload = {"admin": message.admin, "operator": message.operator, "album": message.album_id}
+    payload: dict[str, object] = {
+        "admin": message.admin,
+        "operator": message.operator,
+        "album": message.album_id,
+        "files": files_of(message) if keep_text else [],
+    }
     found = await tx.fetchval(
         _ADD,
         message.front_end,
@@ -127,7 +133,7 @@ async def open_turn(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRow:
-    """A turn with the texts that belong to it now. `account`, `name`, `limits`: of its person, now."""
+    """A turn with the texts and files that belong to it now. `account`, `name`, `limits`: of its person, now."""
 
     id: TurnId
     community_id: CommunityId
@@ -144,6 +150,7 @@ class TurnRow:
     trace: str
     job_id: JobId | None
     messages: tuple[str, ...]
+    files: tuple[Attachment, ...]
     inbox_ids: tuple[InboxId, ...]
     asked_reply_to: str | None
     asked_at: datetime
@@ -162,12 +169,13 @@ class TurnRow:
 
 _TURN = """
 select t.*, greatest(t.closes_at - voidbot.now(), interval '0') as wait,
-       i.texts, i.ids, i.first_reply_to, i.first_sent, i.payload, i.answer_token,
+       i.texts, i.files, i.ids, i.first_reply_to, i.first_sent, i.payload, i.answer_token,
        p.account_ref, p.limits, coalesce(n.name, p.account_ref) as name
 from voidbot.turns t join voidbot.people p on p.id = t.person_id
 left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
 cross join lateral (
-    select array_agg(text order by id) as texts, array_agg(id order by id) as ids,
+    select array_agg(text order by id) as texts, jsonb_agg(payload -> 'files' order by id) as files,
+           array_agg(id order by id) as ids,
            (array_agg(reply_to order by id))[1] as first_reply_to, min(sent_at) as first_sent,
            (array_agg(payload order by id))[1] as payload, (array_agg(answer_token order by id))[1] as answer_token
     from voidbot.inbox where turn_id = t.id and kind in ('text', 'command') and not gone) i
@@ -200,6 +208,7 @@ def _turn_of(row: Row) -> TurnRow:
         trace=row["trace"],
         job_id=None if row["job_id"] is None else JobId(row["job_id"]),
         messages=tuple(row["texts"] or ()),
+        files=tuple(attachment_of(each) for files in row["files"] or () for each in files or ()),
         inbox_ids=tuple(InboxId(item) for item in row["ids"] or ()),
         asked_reply_to=row["first_reply_to"],
         asked_at=row["first_sent"] or row["opened_at"],
@@ -286,18 +295,24 @@ update voidbot.turns set version = version + 1, restarted = restarted or state =
 where id = $1 and (state = 'open' or state = 'running' and not restarted and not shown) returning id"""
 
 
-async def revise(tx: Tx, inbox_id: InboxId, turn_id: TurnId | None, text: str) -> bool:
-    """Give an unanswered turn the newer text of one of its messages; False if it is too late for that."""
-    if turn_id is not None and await tx.fetchval(_REVISE, turn_id) is None:
+async def revise(tx: Tx, inbox_id: InboxId, turn_id: TurnId, message: InboundMessage | None) -> bool:
+    """Give an unanswered turn the newer words of one of its messages; False if it is too late for that.
+
+    `message` None: it has gone, and what was made from it begins anew.
+    """
+    if await tx.fetchval(_REVISE, turn_id) is None:
         return False
-    await tx.execute("update voidbot.inbox set text = $2, revision = revision + 1 where id = $1", inbox_id, clean(text))
+    if message is not None:
+        await keep_words(tx, inbox_id, message)
+    await tx.execute("update voidbot.inbox set revision = revision + 1 where id = $1", inbox_id)
     return True
 
 
 async def withdraw(tx: Tx, inbox_id: InboxId) -> bool:
     """Take a message out of its turn because it is gone; return whether the turn has others left."""
     turn_id = await tx.fetchval(
-        "update voidbot.inbox set gone = true, text = '' where id = $1 returning turn_id", inbox_id
+        "update voidbot.inbox set gone = true, text = '', payload = payload - 'files' where id = $1 returning turn_id",
+        inbox_id,
     )
     return bool(
         await tx.fetchval("select exists (select 1 from voidbot.inbox where turn_id = $1 and not gone)", turn_id)
@@ -307,6 +322,16 @@ async def withdraw(tx: Tx, inbox_id: InboxId) -> bool:
 async def set_text(tx: Tx, inbox_id: InboxId, text: str) -> None:
     """Replace the text of an event that no turn has read yet."""
     await tx.execute("update voidbot.inbox set text = $2 where id = $1", inbox_id, clean(text))
+
+
+async def keep_words(tx: Tx, inbox_id: InboxId, message: InboundMessage) -> None:
+    """Replace text and files of an event by what was said."""
+    await tx.execute(
+        "update voidbot.inbox set text = $2, payload = payload || $3 where id = $1",
+        inbox_id,
+        clean(message.told()),
+        {"files": files_of(message)},
+    )
 
 
 async def holds_text(tx: Tx, inbox_id: InboxId, text: str) -> bool:
@@ -321,12 +346,12 @@ async def holds_text(tx: Tx, inbox_id: InboxId, text: str) -> bool:
 async def blank_old(tx: Tx, limit: int = 5000) -> int:
     """Empty texts a day after their answer, or after they came if none was due; ids stay for deduplication."""
     answered = await tx.execute(
-        "update voidbot.inbox set text = '', answer_token = '', blank_after = null"
+        "update voidbot.inbox set text = '', answer_token = '', blank_after = null, payload = payload - 'files'"
         " where id in (select id from voidbot.inbox where blank_after < voidbot.now() order by blank_after limit $1)",
         limit,
     )
     refused = await tx.execute(
-        "update voidbot.inbox set text = '' where id in (select id from voidbot.inbox"
+        "update voidbot.inbox set text = '', payload = payload - 'files' where id in (select id from voidbot.inbox"
         " where turn_id is null and text <> '' and received_at < voidbot.now() - $2::interval limit $1)",
         limit,
         _BLANK,

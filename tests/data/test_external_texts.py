@@ -5,7 +5,8 @@ from pathlib import Path
 from bot.adapters.text import split
 from core.chat.guards import Blocked, GuardContext, SentenceGate, guard
 from core.chat.stripping import strip_reasoning
-from core.domain.prompt import PromptKind, PromptPolicy, Speaker
+from core.domain.prompt import PromptKind, Speaker
+from core.domain.prompt_policy import PromptPolicy
 from core.prompt.fences import clean_text, marker_of
 from tests.data.conftest import records
 from tests.domain.chat_context import BUILDER, NONCE, VOICE, context, line

@@ -14,7 +14,6 @@ from core.domain.prompt import (
     Passage,
     Prompt,
     PromptKind,
-    PromptPolicy,
     Provenance,
     Recollection,
     RepairNote,
@@ -22,6 +21,7 @@ from core.domain.prompt import (
     RoomCard,
     ToolSpec,
 )
+from core.domain.prompt_policy import PromptPolicy
 from core.domain.rooms import RoomKind, RoomMode
 from tests.domain.chat_context import (
     ANA,

@@ -15,7 +15,6 @@ from core.domain.prompt import (
     Passage,
     Prompt,
     PromptKind,
-    PromptPolicy,
     Recollection,
     RequestContext,
     RoomCard,
@@ -23,6 +22,7 @@ from core.domain.prompt import (
     Speaker,
     Standing,
 )
+from core.domain.prompt_policy import PromptPolicy
 from core.domain.rooms import RoomKind, RoomMode
 from core.prompt.fences import clean_name, clean_text, marker_of
 from tests.domain.chat_context import ANA, BO, BUILDER, HERE, HERE_ONLY, NONCE, NOW, VOICE, context, line

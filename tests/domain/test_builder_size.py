@@ -15,7 +15,6 @@ from core.domain.prompt import (
     Passage,
     Prompt,
     PromptKind,
-    PromptPolicy,
     PromptTooLarge,
     Recollection,
     RequestContext,
@@ -26,6 +25,7 @@ from core.domain.prompt import (
     Speaker,
     ToolSpec,
 )
+from core.domain.prompt_policy import PromptPolicy
 from core.domain.rooms import RoomKind, RoomMode
 from core.prompt.sections import CAPS, FIXED_CAPS, TABLE_TOKENS
 from core.prompt.tokens import FAMILIES, SAFETY, estimate, hard_bound, schema_json, tools_json
