@@ -1,7 +1,7 @@
 """The whole line on the platforms: the composition root with the real front ends, on a real database."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from bot.model_list import Model
 from bot.platform_settings import PlatformSettings
 from bot.platforms import platforms_of
 from core.ports import Clock, ModelProvider
+from core.providers.model_settings import ModelSettings
 from core.store.engine import Database
 from core.store.platforms import StoredPlatformMemory
 from tests.doubles.discord_server import DiscordServer
@@ -68,11 +69,15 @@ async def whole_line(
     platform: dict[str, object],
     model: ModelProvider | None = None,
     clock: Clock | None = None,
+    models: Sequence[ModelSettings] = (),
     **more: object,
 ) -> AsyncIterator[Whole]:
-    """Run everything but the terminal inside the block. Without a model answers are quotes."""
-    models = () if model is None else (SETTINGS,)
-    settings = settings_for(dsn, models, **more).model_copy(
+    """Run everything but the terminal inside the block.
+
+    `model`: answers in process; `models`: real providers over HTTP; neither: quotes.
+    """
+    listed = models if model is None else (SETTINGS,)
+    settings = settings_for(dsn, listed, **more).model_copy(
         update={"platforms": PlatformSettings.model_validate(platform)}
     )
     assert model is None or isinstance(settings.models[0], Model)
