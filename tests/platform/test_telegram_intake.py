@@ -340,7 +340,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.sampled_from(KINDS), JSON, JSON, JSON)
 def test_no_update_raises(kind: str, body: object, chat: object, sender: object) -> None:
     whole = update_of().to_dict()["message"]

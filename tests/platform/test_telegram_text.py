@@ -181,7 +181,7 @@ def without_fences(text: str) -> str:
     return re.sub(r"[`~]{3,}(py)?|\s+", "", text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(MARKDOWN | FENCED | WILD)
 def test_every_part_fits_is_encodable_and_marks_lie_inside_of_it(text: str) -> None:
     for n, part in enumerate(split(text)[:MESSAGE_PARTS]):
@@ -195,20 +195,20 @@ def test_every_part_fits_is_encodable_and_marks_lie_inside_of_it(text: str) -> N
             assert {span.start, span.end} <= edges
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(MARKDOWN | WILD)
 def test_the_parts_joined_are_the_text(text: str) -> None:
     joined = "".join(split(text))
     assert without_fences(joined) == without_fences(text) or not joined
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(FENCED)
 def test_a_fenced_text_loses_nothing_but_fence_lines(text: str) -> None:
     assert without_fences("".join(split(text))) == without_fences(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(MARKDOWN | WILD)
 def test_stretches_contain_each_other_or_keep_apart(text: str) -> None:
     spans = render(text[:4000]).spans
