@@ -13,6 +13,7 @@ from aiohttp import web
 from core.ports import Clock
 from tests.doubles.discord_faults import FaultKind, Faults, Mutation
 from tests.doubles.discord_words import PRIVILEGED, DiscordError, Intent
+from tests.doubles.mutations import ordered
 
 API = "/api/v10"
 UNAUTHENTICATED = ("/webhooks/", "/interactions/")
@@ -32,7 +33,7 @@ class Rules:
         self.identifies_per_day = 1_000
         self.shards = 1
         self.privileged_intents: Intent = PRIVILEGED
-        self.mutations: set[str] = set()
+        self.mutations: set[str] = ordered(Mutation)
 
 
 @dataclass(slots=True)

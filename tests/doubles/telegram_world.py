@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from core.ports import Clock
+from tests.doubles.mutations import ordered
 from tests.doubles.telegram_entities import Entity, Styled, find_entities
 from tests.doubles.telegram_faults import Faults, Mutation, bad_request, forbidden
 from tests.doubles.telegram_state import (
@@ -38,7 +39,7 @@ class World:
         self.bot = bot
         self.privacy_mode = privacy_mode
         self.bots_hear_bots = False
-        self.mutations: set[str] = set()
+        self.mutations: set[str] = ordered(Mutation)
         self.faults = Faults()
         self.queue = UpdateQueue(self.faults, self.mutations, clock)
         self.users: dict[int, User] = {bot.id: bot}

@@ -81,6 +81,7 @@ async def test_emoji_text_fits_telegram(line: Line, group: Chat) -> None:
     parts = line.chat.split(text)
     for n, each in enumerate(parts, 1):
         assert isinstance(await line.chat.send(part(each, group, n=n)), Delivered)
+    assert isinstance(await line.chat.send(part("🎩" * 2049, group, n=len(parts) + 1)), SendRefused)
     assert "".join(message.text for message in line.telegram.messages(group)) == text
 
 
