@@ -27,7 +27,7 @@ class CatchUp:
         self._left = limits.start
         self.counts: Counter[str] = Counter()
 
-    def begin(self) -> None:
+    def start_over(self) -> None:
         """Start counting anew: a session has begun that does not continue the last one."""
         self._left = self._limits.start
 

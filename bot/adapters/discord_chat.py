@@ -16,7 +16,7 @@ from bot.adapters.discord_gateway import AGAIN_LIMIT_S, AGAIN_S, REFUSED_ALERT, 
 from bot.adapters.discord_hearing import Hearing
 from bot.adapters.discord_intake import PLATFORM, Us
 from bot.adapters.discord_lanes import Lanes
-from bot.adapters.discord_rest import Rest
+from bot.adapters.discord_rest import ANY_FAILURE, Rest
 from bot.adapters.discord_rooms import Room, may_read_back
 from bot.adapters.discord_sending import Sender
 from bot.adapters.discord_text import TEXT_LIMIT_CHARS, parts_of
@@ -162,7 +162,7 @@ class DiscordChat(FrontEnd):
             except discord.LoginFailure:
                 self._alert(REFUSED_ALERT)
                 return False
-            except Exception as exc:  # noqa: BLE001  # the platform is away; it will come back
+            except ANY_FAILURE as exc:  # the platform is away; it will come back
                 _LOG.warning("discord: no login yet: %s", type(exc).__name__)
                 await asyncio.sleep(again_s)
                 again_s = min(AGAIN_LIMIT_S, again_s * 2)

@@ -16,6 +16,7 @@ from bot.adapters.discord_gateway import Connection, Ear
 from bot.adapters.discord_intake import PASTE_LIMIT_BYTES, PLATFORM, Ignored, Place, Us, noted, paste_of, to_inbound
 from bot.adapters.discord_lanes import Lanes
 from bot.adapters.discord_payload import Payload, number, part, ref, text, time_of, words
+from bot.adapters.discord_rest import ANY_FAILURE
 from bot.adapters.discord_rooms import (
     Room,
     key_of,
@@ -83,7 +84,7 @@ class Hearing(Ear):
         match event:
             case "READY":
                 self._began = self._clock.now()
-                self._catch_up.begin()
+                self._catch_up.start_over()
                 self._open.clear()
                 self._lanes.put("session", self._look_back)
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE":
@@ -94,10 +95,10 @@ class Hearing(Ear):
                     self._take("MESSAGE_DELETE", {**data, "id": message_ref}, place)
             case "INTERACTION_CREATE" if number(data, "type") == COMMAND:
                 # Acknowledged on a task of its own: it waits for no lane, no lock and no store.
-                interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]
+                interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]  # the wire's own form
                 self._lanes.aside(partial(self._acknowledge, interaction, data, place_of(data, client)))
             case "INTERACTION_CREATE" if number(data, "type") == COMPONENT:
-                interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]
+                interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]  # the wire's own form
                 self._lanes.aside(partial(self._defer, interaction, ephemeral=True))
             case "GUILD_DELETE" if data.get("unavailable") is not True:
                 community = ref(data, "id")
@@ -251,6 +252,6 @@ class Hearing(Ear):
         except (discord.HTTPException, discord.InteractionResponded) as exc:
             # Too late, or somebody else was first: the answer finds its way as a message.
             self.counts[f"ack_{getattr(exc, 'code', 0)}"] += 1
-        except Exception as exc:  # noqa: BLE001  # no connection: the command is taken in all the same
+        except ANY_FAILURE as exc:  # no connection: the command is taken in all the same
             self.counts["ack_failed"] += 1
             _LOG.warning("discord: an interaction could not be acknowledged: %s", type(exc).__name__)

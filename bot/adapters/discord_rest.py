@@ -128,6 +128,8 @@ FAILURES: tuple[type[Exception], ...] = (
     TimeoutError,
     NotOpen,
 )
+ANY_FAILURE: tuple[type[Exception], ...] = (*FAILURES, discord.DiscordException)
+"""What a call outside our own requests may raise besides: the library's own errors of every kind."""
 
 
 def meaning(error: Exception, *, replied: bool = False) -> SendResult:

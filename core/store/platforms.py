@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from core.domain.errors import Unavailable
+import asyncpg
+
+from core.domain.errors import BotError, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.platforms import CommunityReport, LastHeard
 from core.ports import PlatformMemory
@@ -161,6 +163,7 @@ async def _watch(connection: Connection, scope: asyncio.Timeout) -> None:
         await asyncio.sleep(LEAD_WATCH_S)
         try:
             await _ask(connection, "select 1")
-        except Exception:  # noqa: BLE001  # whatever it was: the lock may be somebody else's by now
+        except (BotError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            # Whatever it was: the lock may be somebody else's by now.
             scope.reschedule(asyncio.get_running_loop().time())
             return

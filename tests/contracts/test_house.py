@@ -46,7 +46,13 @@ LAZY = {"core/providers/models.py", "core/providers/local_llm.py", "bot/platform
 # The Clock port's one implementation. Everything else is given it.
 CLOCKS = {"bot/clock.py"}
 # Every error becomes an outcome, a line, or a dropped figure here; elsewhere errors are named.
-CATCHERS = {"core/jobs/executor.py", "bot/adapters/console_chat.py", "bot/adapters/telegram_chat.py"}
+CATCHERS = {
+    "bot/adapters/console_chat.py",
+    "bot/adapters/discord_gateway.py",
+    "bot/adapters/discord_lanes.py",
+    "bot/adapters/telegram_chat.py",
+    "core/jobs/executor.py",
+}
 
 Scan = Callable[[Source], list[str]]
 
