@@ -129,7 +129,7 @@ async def live(order: dict[str, Any], fault: Callable[[str], None]) -> None:
     watched: list[Watched] = []
 
     def after_the_question(point: str) -> None:
-        if any(each.asked for each in watched) or not order.get("point"):
+        if order.get("armed") or any(each.asked for each in watched):
             fault(point)
 
     def connected(settings: ModelSettings, limits: object) -> ConnectedModel:

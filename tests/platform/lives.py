@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import asyncpg
@@ -49,6 +50,9 @@ GROWING = [
     ("G.committed", 1),
 ]
 NOTHING_LEFT = f"select ({LEFT}) = 0"
+
+PAIRS = [(*first, *second) for first, second in product((*BEFORE_SENDING, *SENDING), repeat=2)]
+"""Two kills, one after the other."""
 
 
 @dataclass(slots=True)
@@ -95,12 +99,21 @@ class Lives:
 
     async def settled(self, answers: int = 1) -> None:
         """Wait until so many answers were made and nothing is left to do."""
+        await seldom(lambda: self._idle(answers))
 
-        async def idle() -> bool:
-            made = await self.value("select count(*) from voidbot.outbox")
-            return bool(made >= answers and await self.value(NOTHING_LEFT))
+    async def _idle(self, answers: int) -> bool:
+        made = await self.value("select count(*) from voidbot.outbox")
+        return bool(made >= answers and await self.value(NOTHING_LEFT))
 
-        await seldom(idle)
+    async def die_again_at(self, point: str, nth: int = 1, **order: Any) -> None:
+        """Let a bot live that kills itself at a point of what another has begun; it may settle all before."""
+        with self.living(point=point, nth=nth, armed=True, **order) as pid:
+
+            async def over() -> bool:
+                return self.bots.code(pid) is not None or await self._idle(1)
+
+            await seldom(over)
+        await self.later()
 
 
 async def seldom(condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:

@@ -16,7 +16,7 @@ from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Member, Message
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import BEFORE_SENDING, GROWING, SENDING, Lives, lives, seldom
+from tests.platform.lives import BEFORE_SENDING, GROWING, PAIRS, SENDING, Lives, lives, seldom
 
 SEND = "POST /channels/*/messages"
 
@@ -196,3 +196,18 @@ async def test_restart_reads_the_gap(bots: Forks, fresh_dsn: str) -> None:
         assert here.answers(first) == [answer_to("q1")]
         assert here.answers(missed) == [answer_to("q2")]
         assert len(here.discord.said_by_bot(here.room)) == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("point", "nth", "again", "again_nth"), PAIRS)
+async def test_two_kills_in_a_row_lose_and_double_nothing(
+    bots: Forks, fresh_dsn: str, point: str, nth: int, again: str, again_nth: int
+) -> None:
+    async with house(bots, fresh_dsn) as here:
+        asked = await here.ask_and_die_at(point, nth)
+        await here.bots.later()
+        await here.bots.die_again_at(again, again_nth)
+        await here.away()
+        await here.finish()
+        assert await here.bots.states() == ["sent"]
+        assert here.answered_once(asked)

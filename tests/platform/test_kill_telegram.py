@@ -16,7 +16,7 @@ from tests.doubles.telegram_server import TelegramServer
 from tests.doubles.telegram_state import Chat, Message, Topic, User
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import BEFORE_SENDING, GROWING, SENDING, Lives, lives
+from tests.platform.lives import BEFORE_SENDING, GROWING, PAIRS, SENDING, Lives, lives
 
 ARRIVED = {"send.arrived": 1, "G.written": 1, "F.committed": 0, "send.called": 0, "early F.committed": 0}
 """How many messages stand where a bot was killed without a proof."""
@@ -204,3 +204,22 @@ async def test_answer_stays_in_topic_after_restart(bots: Forks, fresh_dsn: str, 
         assert here.answers(first) == [answer_to("q1")]
         assert here.answers(second) == [answer_to("q2")]
         assert {each.text: each.topic for each in here.said()} == {answer_to("q1"): one, answer_to("q2"): other}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("point", "nth", "again", "again_nth"), PAIRS)
+async def test_two_kills_in_a_row_lose_and_double_nothing(
+    bots: Forks, fresh_dsn: str, point: str, nth: int, again: str, again_nth: int
+) -> None:
+    async with house(bots, fresh_dsn) as here:
+        asked = await here.ask_and_die_at(point, nth)
+        await here.bots.later()
+        await here.bots.die_again_at(again, again_nth)
+        await here.finish()
+        (state,) = await here.bots.states()
+        if {point, again} & {each for each, _ in UNKNOWN}:
+            assert state in ("sent", "unknown")
+            assert here.sends() <= 1
+        else:
+            assert state == "sent"
+        assert here.answered_once(asked) or (state == "unknown" and here.said() == [])
