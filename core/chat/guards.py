@@ -98,6 +98,9 @@ _CUTS = (
 )
 
 
+_READINGS = 8
+
+
 def word_runs(text: str, size: int = ECHO_WORDS) -> frozenset[str]:
     """Return all runs of `size` words in `text`, case-folded; of scripts without blanks, a sign is a word."""
     words = [match.group().casefold().replace("’", "'") for match in _WORD.finditer(text)]
@@ -110,15 +113,31 @@ def guard(text: str, context: GuardContext) -> Guarded | Blocked:
     mended = mend_surrogates(text).strip()
     if mended != text.strip():
         fired.append(Guard.SURROGATES)
-    replacer = PromiseReplacer(context.promises, context.memory_line)
-    said = "".join(map(replacer.replace, split_sentences(mended))).strip()
-    if replacer.found:
+    said, promised = _without_promises(mended, context)
+    if promised:
         fired.append(Guard.MEMORY_PROMISE)
     if len(said) > TEXT_CHARS:
-        said = _cut(said)
+        said, _ = _without_promises(_cut(said), context)  # a cut may end a fence that hid one
         fired.append(Guard.TOO_LONG)
     refusal = _refusal(said, context)
     return Blocked(refusal) if refusal is not None else Guarded(said, tuple(fired))
+
+
+def _without_promises(text: str, context: GuardContext) -> tuple[str, bool]:
+    """Return `text` with its promises replaced, and whether there were any.
+
+    What is taken out can move a mark of code to the beginning of a line, and with it what counts as code; so the
+    text is read again until nothing more is found.
+    """
+    found = False
+    for _ in range(_READINGS):
+        replacer = PromiseReplacer(context.promises, context.memory_line, found)
+        said = "".join(map(replacer.replace, split_sentences(text))).strip()
+        found = replacer.found
+        if said == text:
+            break
+        text = said
+    return text, found
 
 
 def _cut(text: str) -> str:

@@ -32,7 +32,7 @@ _LOCAL_HOSTS = {"", "localhost", "127.0.0.1", "::1"}
 class Tx:
     """One open transaction. `$1` parameters only; every statement names its schema."""
 
-    __slots__ = ("_connection", "_on_commit", "_wake")
+    __slots__ = ("_connection", "_on_commit", "_wake", "_wakes")
 
     def __init__(
         self, connection: "Connection | Pooled", on_commit: list[Callable[[], None]], wake: Callable[[float], None]
@@ -40,6 +40,7 @@ class Tx:
         self._connection = connection
         self._on_commit = on_commit
         self._wake = wake
+        self._wakes: set[float] = set()
 
     async def fetch(self, sql: str, *args: object) -> list[Row]:
         """Return all rows."""
@@ -69,7 +70,9 @@ class Tx:
 
     def wake_workers(self, in_s: float = 0.0) -> None:
         """Tell workers once this transaction has committed that there is work, or will be in so many seconds."""
-        self._on_commit.append(partial(self._wake, in_s))
+        if in_s not in self._wakes:
+            self._wakes.add(in_s)
+            self._on_commit.append(partial(self._wake, in_s))
 
 
 class Database:

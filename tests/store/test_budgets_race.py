@@ -132,7 +132,7 @@ async def behind(
         lead = await world.database.connect()
         try:
             await lead.execute("begin")
-            await first(Tx(lead, [], lambda: None))
+            await first(Tx(lead, [], lambda in_s: None))
             follower = group.create_task(follow())
             await asyncio.wait_for(waits(), 10)
             await lead.execute("commit")
@@ -184,7 +184,7 @@ async def test_the_expiry_passes_by_a_reservation_that_is_being_settled(crowd: W
         await tx.fetchval("select id from voidbot.reservations where id = $1 for update", held.id)
         other = await crowd.database.connect()
         try:
-            assert await budgets.expire(Tx(other, [], lambda: None)) == []
+            assert await budgets.expire(Tx(other, [], lambda in_s: None)) == []
         finally:
             await other.close()
 

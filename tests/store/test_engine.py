@@ -76,7 +76,7 @@ async def test_two_tasks_have_transactions_of_their_own(database: Database) -> N
 async def test_hooks_run_once_and_after_the_commit(database: Database) -> None:
     seen: list[int] = []
     woken: list[bool] = []
-    database.on_wake(lambda: woken.append(transaction_is_open()))
+    database.on_wake(lambda in_s: woken.append(transaction_is_open()))
 
     def hook() -> None:
         seen.append(len(woken))
