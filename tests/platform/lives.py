@@ -2,13 +2,15 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import asyncpg
+import pytest
+from _pytest.mark import ParameterSet
 
 from tests.crash.processes import A_WHILE_S, LEFT, Forks
 from tests.fakes import ManualClock
@@ -51,6 +53,15 @@ GROWING = [
 ]
 NOTHING_LEFT = f"select ({LEFT}) = 0"
 
+AS_WITHOUT_GROWTH = {
+    ("model.answered", 1), ("E.written", 1), ("E.committed", 1), ("F.committed", 1), ("G.committed", 1),
+}  # fmt: skip
+"""Here a growing answer has been shown already, and what follows is the line of every other."""
+BESIDE_THE_PLATFORM = {
+    ("A.committed", 1), ("cycle.before", 1), ("hold.before", 1), ("C.written", 1), ("model.called", 1),
+    ("E.written", 1), ("settle.after", 1), ("hold.before", 3),
+}  # fmt: skip
+"""Between these and their neighbours nothing differs from platform to platform: one platform is enough each day."""
 PAIRS = [(*first, *second) for first, second in product((*BEFORE_SENDING, *SENDING), repeat=2)]
 """Two kills, one after the other."""
 
@@ -114,6 +125,11 @@ class Lives:
 
             await seldom(over)
         await self.later()
+
+
+def cases(points: Iterable[tuple[Any, ...]], long: Container[tuple[Any, ...]]) -> list[ParameterSet]:
+    """Return the points as cases of a test, some of them for long runs only."""
+    return [pytest.param(*each, marks=pytest.mark.long if each in long else ()) for each in points]
 
 
 async def seldom(condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:

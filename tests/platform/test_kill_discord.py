@@ -16,7 +16,7 @@ from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Member, Message
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import BEFORE_SENDING, GROWING, PAIRS, SENDING, Lives, lives, seldom
+from tests.platform.lives import AS_WITHOUT_GROWTH, BEFORE_SENDING, GROWING, PAIRS, SENDING, Lives, cases, lives, seldom
 
 UNSTORED = frozenset({"fetched", "A.written"})
 """Here only the room's history knows of the question, so the room must be known."""
@@ -106,7 +106,7 @@ async def test_a_bot_killed_anywhere_on_the_line_answers_once(
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "nth"), GROWING)
+@pytest.mark.parametrize(("point", "nth"), cases(GROWING, AS_WITHOUT_GROWTH))
 async def test_a_growing_answer_whose_bot_was_killed_ends_whole_and_once(
     bots: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
@@ -165,7 +165,9 @@ async def test_history_decides_when_the_nonce_is_too_old_to_fold(
         assert here.answered_once(asked)
 
 
-@pytest.mark.parametrize(("point", "nth"), [("send.called", 2), ("send.arrived", 2), ("G.committed", 1)])
+@pytest.mark.parametrize(
+    ("point", "nth"), cases([("send.called", 2), ("send.arrived", 2), ("G.committed", 1)], [("G.committed", 1)])
+)
 async def test_parts_that_arrived_are_never_repeated(bots: Forks, fresh_dsn: str, point: str, nth: int) -> None:
     async with house(bots, fresh_dsn) as here:
         await here.ask_and_die_at(point, nth, long=True)

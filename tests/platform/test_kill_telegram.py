@@ -16,12 +16,24 @@ from tests.doubles.telegram_server import TelegramServer
 from tests.doubles.telegram_state import Chat, Message, Topic, User
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import BEFORE_SENDING, GROWING, PAIRS, SENDING, Lives, lives
+from tests.platform.lives import (
+    AS_WITHOUT_GROWTH,
+    BEFORE_SENDING,
+    BESIDE_THE_PLATFORM,
+    GROWING,
+    PAIRS,
+    SENDING,
+    Lives,
+    cases,
+    lives,
+)
 
 ARRIVED = {"send.arrived": 1, "G.written": 1, "F.committed": 0, "send.called": 0, "early F.committed": 0}
 """How many messages stand where a bot was killed without a proof."""
 UNKNOWN = [(point, 1) for point in ("F.committed", "send.called", "send.arrived", "G.written")]
 GROWING_UNKNOWN = [(point, 1) for point in ("early F.committed", "send.called", "send.arrived")]
+KNOWN = cases([each for each in (*BEFORE_SENDING, *SENDING) if each not in UNKNOWN], BESIDE_THE_PLATFORM)
+GROWING_KNOWN = cases([each for each in GROWING if each not in GROWING_UNKNOWN], AS_WITHOUT_GROWTH)
 EVERY_S = 3.5
 """The pace of a group lets the first words and the last edit pass at once, and no edit between them."""
 
@@ -79,7 +91,7 @@ async def house(bots: Forks, dsn: str, *, forum: bool = False) -> AsyncIterator[
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "nth"), [each for each in (*BEFORE_SENDING, *SENDING) if each not in UNKNOWN])
+@pytest.mark.parametrize(("point", "nth"), KNOWN)
 async def test_a_bot_killed_where_it_can_be_known_answers_once(
     bots: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
@@ -109,7 +121,7 @@ async def test_what_cannot_be_known_is_unknown_and_never_said_again(
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "nth"), [each for each in GROWING if each not in GROWING_UNKNOWN])
+@pytest.mark.parametrize(("point", "nth"), GROWING_KNOWN)
 async def test_a_growing_answer_whose_bot_was_killed_ends_whole_and_once(
     bots: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
@@ -161,7 +173,9 @@ async def test_a_lost_answer_of_the_platform_stays_unknown_over_a_kill(
         assert here.sends() == 1
 
 
-@pytest.mark.parametrize(("point", "nth"), [("send.called", 2), ("send.arrived", 2), ("G.committed", 1)])
+@pytest.mark.parametrize(
+    ("point", "nth"), cases([("send.called", 2), ("send.arrived", 2), ("G.committed", 1)], [("G.committed", 1)])
+)
 async def test_parts_that_arrived_are_never_repeated(bots: Forks, fresh_dsn: str, point: str, nth: int) -> None:
     async with house(bots, fresh_dsn) as here:
         await here.ask_and_die_at(point, nth, long=True)
