@@ -157,12 +157,30 @@ async def report_of(guild: discord.Guild, *, members: bool) -> CommunityReport:
 
 
 def room_report(room: Room) -> RoomReport:
-    """Return one room with its readers."""
+    """Return one room with its readers: who cannot see it cannot read back in it, whatever else is granted."""
+    view, history = allowed(room, VIEW), allowed(room, HISTORY)
     return RoomReport(
-        key=key_of(room.id),
-        surroundings=surroundings_of(room),
-        view=allowed(room, VIEW),
-        history=allowed(room, HISTORY),
+        key=key_of(room.id), surroundings=surroundings_of(room), view=view, history=_both(room, view, history)
+    )
+
+
+def _both(room: Room, view: Whoever | None, history: Whoever | None) -> Whoever | None:
+    """Return who sees a room and reads back in it; rather too few than too many where members are not known."""
+    if view is None or history is None:
+        return None
+    place: Parent | None = room.parent if isinstance(room, discord.Thread) else room
+    if place is not None and place.guild.chunked and not _nested(view, history):
+        return _one_by_one(place, VIEW | HISTORY)
+    if view.everyone or history.everyone:
+        return history if view.everyone else view
+    return Whoever(roles=view.roles & history.roles, accounts=view.accounts & history.accounts)
+
+
+def _nested(one: Whoever, other: Whoever) -> bool:
+    """Return whether those of the one are plainly among the other's, or the other way round."""
+    return any(
+        more.everyone or (not less.everyone and less.roles <= more.roles and less.accounts <= more.accounts)
+        for less, more in ((one, other), (other, one))
     )
 
 
@@ -180,11 +198,15 @@ def one_member(guild: discord.Guild, member: MemberReport) -> CommunityReport:
 def told_one_by_one(guild: discord.Guild) -> bool:
     """Return whether some room's readers are a list of people, which changes with every member."""
     return guild.chunked and any(
-        _needs_people(room, bit)
-        for room in rooms_of(guild)
-        if not isinstance(room, discord.Thread)
-        for bit in (VIEW, HISTORY)
+        _told_by_people(room) for room in rooms_of(guild) if not isinstance(room, discord.Thread)
     )
+
+
+def _told_by_people(place: Parent) -> bool:
+    if _needs_people(place, VIEW) or _needs_people(place, HISTORY):
+        return True
+    view, history = allowed(place, VIEW), allowed(place, HISTORY)
+    return view is not None and history is not None and not _nested(view, history)
 
 
 def allowed(room: Room, bit: int) -> Whoever | None:
@@ -258,8 +280,8 @@ def _needs_people(place: Parent, bit: int) -> bool:
     return taken and (changes.everyone_has(bit) or bool(changes.roles_given(bit) - safe))
 
 
-def _one_by_one(place: Parent, bit: int) -> Whoever | None:
+def _one_by_one(place: Parent, bits: int) -> Whoever | None:
     if not place.guild.chunked:
         return None
     people = place.guild.members
-    return Whoever(accounts=frozenset(str(one.id) for one in people if place.permissions_for(one).value & bit))
+    return Whoever(accounts=frozenset(str(one.id) for one in people if place.permissions_for(one).value & bits == bits))

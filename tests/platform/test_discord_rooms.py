@@ -67,8 +67,7 @@ async def test_readers_are_exactly_those_whom_the_platform_lets_in(house: House,
         for member in house.guild.members.values():
             allowed = member.permissions_in(channel)
             assert may(found.view, member) is bool(allowed & Permission.VIEW_CHANNEL)
-            if allowed:  # without seeing the room, reading back means nothing
-                assert may(found.history, member) is bool(allowed & Permission.READ_MESSAGE_HISTORY)
+            assert may(found.history, member) is bool(allowed & Permission.READ_MESSAGE_HISTORY)
             compared += 1
     assert compared > 80
 
@@ -123,6 +122,43 @@ async def test_audience_without_member_intent(house: House) -> None:
     assert not report(house).members_known and not report(house).members
     assert room_in(house, closed).view is None
     assert room_in(house, house.room).view is not None
+
+
+async def test_the_history_of_a_private_room_is_its_readers_alone(house: House) -> None:
+    inner = house.guild.add_role("inner")
+    closed = house.guild.add_channel("closed", private_to=[inner])
+    async with house.running():
+        pass
+    found = room_in(house, closed)
+    assert found.history == found.view
+    assert found.history is not None and not found.history.everyone and str(inner.id) in found.history.roles
+
+
+async def test_where_members_are_not_known_a_history_closes_rather_than_opens(house: House) -> None:
+    house.server.privileged_intents = Intent.MESSAGE_CONTENT
+    view, history = Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY
+    seeing, reading, both = (house.guild.add_role(name) for name in ("seeing", "reading", "both"))
+    room = house.guild.add_channel("split", private_to=[both, seeing])
+    overwrite_on(room, house.guild.everyone, 0, int(view | history))
+    overwrite_on(room, seeing, int(view), 0)
+    overwrite_on(room, reading, int(history), 0)
+    overwrite_on(room, both, int(view | history), 0)
+    async with house.running():
+        pass
+    found = room_in(house, room).history
+    assert found is not None and not found.everyone and found.roles == {str(both.id)}
+
+
+async def test_who_joins_where_seeing_and_reading_back_are_told_apart_is_counted_in(house: House) -> None:
+    seeing, reading = house.guild.add_role("seeing"), house.guild.add_role("reading")
+    overwrite_on(house.room, house.guild.everyone, 0, int(Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY))
+    overwrite_on(house.room, seeing, int(Permission.VIEW_CHANNEL), 0)
+    overwrite_on(house.room, reading, int(Permission.READ_MESSAGE_HISTORY), 0)
+    overwrite_on(house.room, house.guild.me, int(Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY), 0)
+    async with house.running():
+        assert not may(room_in(house, house.room).history, house.ada)
+        await house.server.set_roles(house.ada, [seeing, reading])
+        await house.server.until(lambda: may(room_in(house, house.room).history, house.ada))
 
 
 async def test_overwrite_change_alters_audience(house: House) -> None:
