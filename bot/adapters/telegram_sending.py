@@ -66,9 +66,11 @@ class Sender:
 
     async def send(self, part: OutgoingPart) -> SendResult:
         """Send one part to its room, or to the private chat of the person whom it is for."""
-        if part.private_to is None or part.private_to == part.room.chat_ref:
+        if part.private_to is None:
             return await self._send(part, _room_target(part))
-        if part.private_to.isdigit():
+        if _is_person(part.private_to):
+            if part.private_to == part.room.chat_ref:
+                return await self._send(part, _room_target(part))
             result = await self._send(part, _Target(part.private_to, None, None))
             if not (isinstance(result, SendRefused) and result.code in CLOSED_CHAT):
                 return result
@@ -80,6 +82,8 @@ class Sender:
         """Replace the text of a message of ours."""
         if not external_id.isdigit() or part.n > MESSAGE_PARTS:
             return SendRefused("unknown_message")
+        if part.private_to is not None and not _is_person(part.private_to):
+            return SendRefused(PRIVATE_CLOSED)
         shown = _rendered(part)
 
         async def call(chat_id: int) -> object:
@@ -194,6 +198,11 @@ class Sender:
                 link_preview_options=_NO_PREVIEW,
             ),
         )
+
+
+def _is_person(ref: str) -> bool:
+    """Return whether a ref is a person's: who speaks for a group or channel has its negative id, even in the group."""
+    return ref.isdigit()
 
 
 def _room_target(part: OutgoingPart, private_to: str | None = None) -> _Target:

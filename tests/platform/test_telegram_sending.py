@@ -200,10 +200,15 @@ async def test_private_answer_needs_open_chat(line: Line, ann: User, group: Chat
 
 async def test_a_private_answer_to_a_shared_id_is_never_said_in_the_group(line: Line, group: Chat) -> None:
     asked = await line.telegram.anonymous_admin_say(group, "/why")
-    refused = await line.chat.send(part("a secret", group, private_to="1087968824x", reply_to=asked))
-    assert refused == SendRefused("private_chat_closed")
-    assert await line.chat.send(part("a secret", group, private_to="-1009")) == SendRefused("private_chat_closed")
-    assert not any("secret" in each.text for each in line.telegram.messages(group))
+    asker, closed = str(group.id), SendRefused("private_chat_closed")  # an anonymous administrator has the group's id
+    assert await line.chat.send(part("a secret", group, private_to=asker, reply_to=asked)) == closed
+    assert await line.chat.send(part("more of the secret", group, private_to=asker, n=2)) == closed
+    ours = await line.chat.send(part("thinking", group))
+    assert isinstance(ours, Delivered)
+    assert await line.chat.edit(ours.external_id, part("a secret", group, private_to=asker)) == closed
+    _, pointer, last = line.telegram.messages(group)
+    assert pointer.text.endswith("https://t.me/void_double_bot?start=private")
+    assert (pointer.reply_to, last.text) == (asked, "thinking")
 
 
 async def test_an_answer_in_the_private_chat_itself_is_an_ordinary_one(line: Line, ann: User) -> None:
