@@ -13,7 +13,7 @@ from bot.adapters.telegram_errors import CLOSED_CHAT, is_unmodified, result_of
 from bot.adapters.telegram_places import room_key
 from bot.adapters.telegram_rooms import Rooms
 from bot.adapters.telegram_text import MESSAGE_PARTS, Rendered, plain, render
-from core.domain.errors import Unavailable
+from core.domain.errors import Conflict, Unavailable
 from core.domain.ids import RoomKey
 from core.ports import Ambiguous, Clock, Delivered, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 
@@ -154,7 +154,7 @@ class Sender:
             if unmodified and is_unmodified(exc):
                 return Delivered(unmodified)
             result = result_of(exc)
-        except Unavailable as exc:
+        except (Unavailable, Conflict) as exc:
             return Unsent(exc.message)  # refused because the chat has moved, which could not be stored
         except (TypeError, ValueError, KeyError, AttributeError):
             return Ambiguous("telegram: an answer that cannot be read")  # the library reads only what says yes

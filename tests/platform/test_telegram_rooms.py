@@ -6,16 +6,18 @@ import pytest
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.adapters.telegram_places import room_key
+from core.domain.errors import Conflict
+from core.domain.ids import RoomKey
 from core.domain.messages import Address, MessageKind
 from core.domain.platforms import Whoever
 from core.domain.rooms import RoomKind
-from core.ports import Delivered
+from core.ports import Delivered, Unsent
 from tests.doubles.telegram_entities import Styled
 from tests.doubles.telegram_faults import FaultKind
 from tests.doubles.telegram_library import bot_of
 from tests.doubles.telegram_server import TelegramServer
 from tests.doubles.telegram_state import Chat, User
-from tests.fakes import ManualClock
+from tests.fakes import ManualClock, RememberingPlatform
 from tests.platform.telegram_line import Line, listening, make_line, part
 
 
@@ -254,3 +256,19 @@ async def test_a_reaction_to_our_own_answer_is_heard_in_its_topic(line: Line, an
     await line.telegram.react(ann, forum.messages[int(sent.external_id)], "👍")
     reaction = (await line.heard(2))[1]
     assert (reaction.room, reaction.reply_to) == (room_key(forum.id, str(topic.id)), sent.external_id)
+
+
+class Contended(RememberingPlatform):
+    """A memory in which somebody else is always at the same chat."""
+
+    async def move(self, old: RoomKey, new: RoomKey) -> None:
+        raise Conflict("store: somebody else won")
+
+
+async def test_a_move_that_somebody_else_makes_meanwhile_sends_nothing(telegram: TelegramServer, ann: User) -> None:
+    other = make_line(telegram, memory=Contended())
+    small = telegram.add_group("Shed", owner=ann)
+    large = await telegram.migrate(small, announce=())
+    assert isinstance(await other.chat.send(part("one", small)), Unsent)
+    await other.chat.close()
+    assert [each.text for each in telegram.messages(large)] == [""]
