@@ -205,6 +205,18 @@ class PlatformMemory(Protocol):
         """Bring communities, rooms, roles, members and access to what the platform says now."""
         ...
 
+    async def doubt(self, platform: str) -> None:
+        """A connection begins anew: what is known of readers may be out of date until it is reported again."""
+        ...
+
+    async def begin_gap(self, room: RoomKey, after: str) -> None:
+        """The room is read back from this message on; until `end_gap` that is where it was heard."""
+        ...
+
+    async def end_gap(self, room: RoomKey) -> None:
+        """The room was read back to its end."""
+        ...
+
     async def forget_room(self, room: RoomKey) -> None:
         """The room is gone there: it stays here, closed, and what was to be said in it is withdrawn."""
         ...

@@ -198,6 +198,7 @@ class RememberingPlatform(PlatformMemory):
         self.values: dict[str, str] = {}
         self.starts: Counter[str] = Counter()
         self.last: dict[RoomKey, LastHeard] = {}
+        self.gaps: dict[RoomKey, str] = {}
         self.down = False
         self.leaders: set[str] = set()
 
@@ -217,6 +218,18 @@ class RememberingPlatform(PlatformMemory):
     async def learn(self, report: CommunityReport) -> None:
         self._ask()
         self.reports.append(report)
+
+    async def doubt(self, platform: str) -> None:
+        self._ask()
+        self.told.append(("doubted", platform))
+
+    async def begin_gap(self, room: RoomKey, after: str) -> None:
+        self._ask()
+        self.gaps[room] = after
+
+    async def end_gap(self, room: RoomKey) -> None:
+        self._ask()
+        self.gaps.pop(room, None)
 
     async def forget_room(self, room: RoomKey) -> None:
         self._ask()

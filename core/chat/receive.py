@@ -105,6 +105,8 @@ class Receiver:
         return accepted
 
     async def _receive(self, tx: Tx, message: InboundMessage) -> Accepted:
+        if message.kind is MessageKind.DELETE and await places.find_place(tx, message.room) is None:
+            return Accepted("no_speech", SilenceReason.NOT_ADDRESSED, 0)  # nothing of that room was ever heard
         arrival = await self._arrive(tx, message)
         if message.front_end in self.keeps_doors and not await access.may_enter(tx, arrival.room.id, arrival.person_id):
             return await _turn_away(tx, arrival)

@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import structlog
+
 from core.domain.ids import RoomKey
 from core.ports import FrontEnd
+
+log = structlog.get_logger()
 
 RENEW_S = 4.0
 """The shortest time that a platform shows it for; front ends skip renewals that they do not need."""
@@ -28,5 +32,8 @@ async def typing_in(front_end: FrontEnd | None, room: RoomKey | None) -> AsyncIt
 
 async def _keep_showing(front_end: FrontEnd, room: RoomKey) -> None:
     while True:
-        await front_end.show_typing(room)
+        try:
+            await front_end.show_typing(room)
+        except Exception as exc:  # noqa: BLE001  # a sign of typing is never worth an answer
+            log.warning("typing.failed", error=type(exc).__name__)
         await asyncio.sleep(RENEW_S)

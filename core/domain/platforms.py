@@ -16,6 +16,15 @@ class Whoever:
     accounts: frozenset[str] = frozenset()
 
 
+def both(one: Whoever, other: Whoever) -> Whoever:
+    """Return who is certainly in both; of roles and people only those that both name."""
+    if one.everyone:
+        return other
+    if other.everyone:
+        return one
+    return Whoever(False, one.roles & other.roles, one.accounts & other.accounts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """The room an event came from, as the platform describes it; enough to make its row.
@@ -80,11 +89,12 @@ class CommunityReport:
 
 @dataclass(frozen=True, slots=True)
 class LastHeard:
-    """A room with the newest message of it that was stored; where there is none, no `message_ref` and no time."""
+    """A room with the message up to which it was heard; where there is none, no `message_ref` and no time."""
 
     room: RoomKey
     message_ref: str
     at: datetime | None
+    kind: RoomKind = RoomKind.CHANNEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from core.domain.audience import (
     usable,
 )
 from core.domain.ids import CommunityId, PersonId, RoomId
-from core.domain.platforms import MemberReport, RoleReport, RoomReport, Whoever
+from core.domain.platforms import MemberReport, RoleReport, RoomReport, Whoever, both
+from core.store.archive import clean
 from core.store.engine import Tx
 
 
@@ -228,7 +229,8 @@ async def learn_roles(tx: Tx, community_id: CommunityId, roles: Sequence[RoleRep
     """Bring the community's roles to the report; `whole`: the others are gone."""
     refs = [role.ref for role in roles]
     if roles:
-        await tx.execute(_ROLES, community_id, refs, [role.name for role in roles], [role.admin for role in roles])
+        names = [clean(role.name) for role in roles]
+        await tx.execute(_ROLES, community_id, refs, names, [role.admin for role in roles])
     if whole:
         await tx.execute(_ROLES_GONE, community_id, refs)
 
@@ -251,7 +253,7 @@ async def learn_access(tx: Tx, community_id: CommunityId, room_id: RoomId, room:
     if room.view is None:  # it can't be told any more: what was known is no proof
         await tx.execute(_UNKNOWN, room_id)
         return
-    view, history = room.view, room.history or Whoever()
+    view, history = room.view, both(room.history or Whoever(), room.view)  # who sees nothing reads nothing back
     if await tx.fetchval(_ACCESS, room_id, view.everyone, history.everyone) is None:
         return
     await tx.execute("delete from voidbot.room_access_roles where room_id = $1", room_id)

@@ -216,3 +216,18 @@ async def rehome(tx: Tx, newer: RoomId, older: RoomId, community_id: CommunityId
         newer,
         older,
     )
+
+
+async def adopt(tx: Tx, room_id: RoomId, community_id: CommunityId) -> None:
+    """Let what was said in a room belong to another community."""
+    await tx.execute("update voidbot.messages set community_id = $2 where room_id = $1", room_id, community_id)
+
+
+async def mark_refs(tx: Tx, room_id: RoomId, mark: str) -> None:
+    """Put `mark` before the platform's ids of a room's messages: from now on it gives them out anew."""
+    await tx.execute(
+        "update voidbot.messages set platform_ref = $2 || '/' || platform_ref,"
+        " reply_to_ref = $2 || '/' || reply_to_ref where room_id = $1",
+        room_id,
+        mark,
+    )

@@ -351,8 +351,9 @@ async def blank_old(tx: Tx, limit: int = 5000) -> int:
         limit,
     )
     refused = await tx.execute(
-        "update voidbot.inbox set text = '', payload = payload - 'files' where id in (select id from voidbot.inbox"
-        " where turn_id is null and text <> '' and received_at < voidbot.now() - $2::interval limit $1)",
+        "update voidbot.inbox set text = '', answer_token = '', payload = payload - 'files'"
+        " where id in (select id from voidbot.inbox where turn_id is null and text <> ''"
+        " and received_at < voidbot.now() - $2::interval limit $1)",
         limit,
         _BLANK,
     )
@@ -381,3 +382,10 @@ async def rehome(tx: Tx, newer: RoomId, older: RoomId, community_id: CommunityId
             older,
             community_id,
         )
+
+
+async def mark_refs(tx: Tx, room_id: RoomId, mark: str) -> None:
+    """Put `mark` before the platform's ids of what came in to a room: from now on it gives them out anew."""
+    await tx.execute(
+        "update voidbot.inbox set message_ref = $2 || '/' || message_ref where room_id = $1", room_id, mark
+    )

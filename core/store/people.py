@@ -53,7 +53,7 @@ async def ensure_person(
 ) -> PersonStanding:
     """Return the person, with a row made, a membership opened and a changed name dated where that is due.
 
-    `typed`: the name was typed to say who speaks; it renames nobody by its capitals alone.
+    An empty name renames nobody. `typed`: the name was typed to say who speaks; its capitals alone rename nobody.
     """
     name = clean(name)[:NAME_CHARS]
     found = await find_person(tx, platform, account_ref, community_id)
@@ -71,7 +71,7 @@ async def ensure_person(
         found = await find_person(tx, platform, account_ref, community_id)
         if found is None:
             raise LookupError("a person's row vanished within one transaction")
-    if found.name != name:
+    if name and found.name != name:
         await _rename(tx, found.id, name)
     if not found.member:
         await tx.execute(

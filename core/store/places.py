@@ -134,7 +134,7 @@ async def add_community(
         " values ($1, $2, $3, $1 || ':' || $2, $4, $5) on conflict (platform, chat_ref) do nothing",
         platform,
         chat_ref,
-        name,
+        clean(name),
         timezone,
         language,
     )
@@ -253,8 +253,10 @@ update voidbot.rooms set state = 'deleted' where id in (select id from gone)"""
 _CLOSE = """
 with recursive gone as (
     select id from voidbot.rooms where platform = $1 and chat_ref = $2 and topic_ref = $3
-    union select r.id from voidbot.rooms r join gone on r.parent_id = gone.id)
-update voidbot.rooms set state = 'deleted' where id in (select id from gone)"""
+    union select r.id from voidbot.rooms r join gone on r.parent_id = gone.id),
+  closed as (
+    update voidbot.rooms set state = 'deleted' where id in (select id from gone) returning community_id)
+update voidbot.communities set access_epoch = access_epoch + 1 where id in (select community_id from closed)"""
 _ALIAS = """
 insert into voidbot.room_aliases (platform, chat_ref, topic_ref, room_id) values ($1, $2, $3, $4)
 on conflict (platform, chat_ref, topic_ref) do update set room_id = excluded.room_id"""
@@ -309,8 +311,20 @@ async def remove_room(tx: Tx, room_id: RoomId) -> None:
     await tx.execute("delete from voidbot.rooms where id = $1", room_id)
 
 
-async def move_chat(tx: Tx, old: RoomKey, new: RoomKey) -> None:
-    """Give a chat's rooms, and the community that it is, the new id; the old id leads to the same rooms."""
+async def list_moving(tx: Tx, old: RoomKey) -> list[RoomId]:
+    """Return the rooms that still have the chat's old id."""
+    rows = await tx.fetch(
+        "select id from voidbot.rooms where platform = $1 and chat_ref = $2", old.platform, old.chat_ref
+    )
+    return [RoomId(row["id"]) for row in rows]
+
+
+async def move_chat(tx: Tx, old: RoomKey, new: RoomKey) -> list[tuple[RoomId, CommunityId]]:
+    """Give a chat's rooms the new id; the old id leads to the same rooms.
+
+    Returns:
+        Rooms that were met under the new id alone, with the community that they now belong to.
+    """
     moved = await tx.fetch(
         "update voidbot.rooms set chat_ref = $3 where platform = $1 and chat_ref = $2 returning id, topic_ref",
         old.platform,
@@ -320,17 +334,43 @@ async def move_chat(tx: Tx, old: RoomKey, new: RoomKey) -> None:
     for row in moved:
         await tx.execute(_ALIAS, old.platform, old.chat_ref, row["topic_ref"], row["id"])
     ours = await find_community(tx, old.platform, old.chat_ref)
-    if not moved or ours is None:
-        return
     theirs = await find_community(tx, new.platform, new.chat_ref)
-    if theirs is not None:  # made for the new id meanwhile; what is left in it are topics that the old one lacked
-        await tx.execute("update voidbot.rooms set community_id = $2 where community_id = $1", theirs, ours)
+    if not moved or ours is None or theirs is None:
+        return []
+    rows = await tx.fetch(
+        "update voidbot.rooms set community_id = $2 where community_id = $1 returning id", theirs, ours
+    )
+    return [(RoomId(row["id"]), ours) for row in rows]
+
+
+async def drop_moved(tx: Tx, old: RoomKey, new: RoomKey) -> None:
+    """Give the community that is this chat the new id; one made for the new id meanwhile is empty by now and goes."""
+    ours = await find_community(tx, old.platform, old.chat_ref)
+    theirs = await find_community(tx, new.platform, new.chat_ref)
+    if ours is None:
+        return
+    if theirs is not None:
         await tx.execute("delete from voidbot.communities where id = $1", theirs)
     await tx.execute(
         "update voidbot.communities set chat_ref = $2, access_epoch = access_epoch + 1 where id = $1",
         ours,
         new.chat_ref,
     )
+
+
+async def doubt(tx: Tx, platform: str) -> None:
+    """Note that what is known of the platform's readers may be out of date."""
+    await tx.execute(
+        "update voidbot.communities set access_state = 'stale', access_epoch = access_epoch + 1"
+        " where platform = $1 and access_state <> 'stale'"
+        " and exists (select 1 from voidbot.rooms r where r.community_id = communities.id and r.kind <> 'dm')",
+        platform,
+    )
+
+
+async def trust(tx: Tx, community_id: CommunityId) -> None:
+    """Note that the community's readers are known as of now."""
+    await tx.execute("update voidbot.communities set access_state = 'fresh' where id = $1", community_id)
 
 
 async def find_community(tx: Tx, platform: str, ref: str) -> CommunityId | None:

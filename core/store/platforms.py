@@ -9,6 +9,7 @@ import asyncpg
 from core.domain.errors import BotError, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.platforms import CommunityReport, LastHeard
+from core.domain.rooms import RoomKind
 from core.ports import PlatformMemory
 from core.store import access, archive, budgets, decisions, inbox, outbox, people, places
 from core.store.engine import Connection, Database, database_errors
@@ -19,11 +20,12 @@ LEAD_ANSWER_S = 5.0
 """How long the lock's own connection may take to answer before the right is given up."""
 
 _LAST_HEARD = """
-select r.platform, r.chat_ref, r.topic_ref, coalesce(i.message_ref, '') as message_ref, i.sent_at
+select r.platform, r.chat_ref, r.topic_ref, r.kind, coalesce(gap.value, i.message_ref, '') as message_ref, i.sent_at
 from voidbot.rooms r join voidbot.communities c on c.id = r.community_id
 left join lateral (
     select message_ref, sent_at from voidbot.inbox where room_id = r.id and kind = 'text' order by id desc limit 1
 ) i on true
+left join voidbot.platform_memory gap on gap.name = 'gap:' || r.platform || ':' || r.chat_ref and gap.value <> ''
 where r.platform = $1 and r.state = 'active' and c.state = 'active'
 order by i.sent_at desc nulls last, r.id"""
 
@@ -52,6 +54,21 @@ class StoredPlatformMemory(PlatformMemory):
             if report.whole:
                 await places.close_others(tx, community_id, kept)
             await access.raise_epoch(tx, community_id)
+            if report.whole:
+                await places.trust(tx, community_id)
+
+    async def doubt(self, platform: str) -> None:
+        """Use nothing of one room in another until the platform has reported the community again."""
+        async with self._database.transaction() as tx:
+            await places.doubt(tx, platform)
+
+    async def begin_gap(self, room: RoomKey, after: str) -> None:
+        """Note where the reading of a gap begins, so that a process that dies in it begins there again."""
+        await self.remember(f"gap:{room.platform}:{room.chat_ref}", after or "0")
+
+    async def end_gap(self, room: RoomKey) -> None:
+        """Note that the gap was read to its end."""
+        await self.remember(f"gap:{room.platform}:{room.chat_ref}", "")
 
     async def forget_room(self, room: RoomKey) -> None:
         """Close the room and what hangs on it; what was to be said there is dropped when its turn comes."""
@@ -76,6 +93,10 @@ class StoredPlatformMemory(PlatformMemory):
     async def move(self, old: RoomKey, new: RoomKey) -> None:
         """Give the chat, its topics and its community the new id; told twice it does nothing more."""
         async with self._database.transaction() as tx:
+            for room_id in await places.list_moving(tx, old):
+                # A moved chat counts its messages from the start again: the old numbers say whose they are.
+                await archive.mark_refs(tx, room_id, old.chat_ref)
+                await inbox.mark_refs(tx, room_id, old.chat_ref)
             for room in await places.list_met_twice(tx, old, new):
                 await archive.rehome(tx, room.newer, room.older, room.community_id)
                 await inbox.rehome(tx, room.newer, room.older, room.community_id)
@@ -83,14 +104,25 @@ class StoredPlatformMemory(PlatformMemory):
                 await outbox.rehome(tx, room.newer, room.older, room.community_id)
                 await budgets.rehome(tx, room.newer, room.older, room.community_id)
                 await places.remove_room(tx, room.newer)
-            await places.move_chat(tx, old, new)
+            adopted = await places.move_chat(tx, old, new)
+            for room_id, community_id in adopted:
+                await archive.adopt(tx, room_id, community_id)
+                await inbox.rehome(tx, room_id, room_id, community_id)
+                await outbox.rehome(tx, room_id, room_id, community_id)
+                await budgets.rehome(tx, room_id, room_id, community_id)
+            await places.drop_moved(tx, old, new)
 
     async def last_heard(self, platform: str) -> Sequence[LastHeard]:
         """Return the open rooms with the newest stored message of each, the liveliest first, the silent ones last."""
         async with self._database.transaction(durable=False) as tx:
             rows = await tx.fetch(_LAST_HEARD, platform)
         return [
-            LastHeard(RoomKey(row["platform"], row["chat_ref"], row["topic_ref"]), row["message_ref"], row["sent_at"])
+            LastHeard(
+                RoomKey(row["platform"], row["chat_ref"], row["topic_ref"]),
+                row["message_ref"],
+                row["sent_at"],
+                RoomKind(row["kind"]),
+            )
             for row in rows
         ]
 

@@ -252,7 +252,7 @@ async def test_a_moved_group_keeps_everything_and_its_old_id(
             "select room_id, community_id, platform_ref, archived_seq from voidbot.messages order by archived_seq"
         )
         assert [(row["room_id"], row["community_id"]) for row in rows] == [(room_id, home)] * len(rows)
-        assert [row["platform_ref"] for row in rows] == ["1", "2", *(["10"] if met_before else [])]
+        assert [row["platform_ref"] for row in rows] == ["-5/1", "-5/2", *(["10"] if met_before else [])]
         assert [row["archived_seq"] for row in rows] == list(range(1, len(rows) + 1))
         assert await tx.fetchval("select count(*) from voidbot.communities") == 1
         assert await tx.fetchval("select chat_ref from voidbot.communities") == "-1005"
@@ -346,3 +346,87 @@ async def test_an_error_inside_is_the_error_outside(database: Database, memory: 
     with pytest.raises(KeyError, match="own"):
         async with memory.lead("token", lambda: None):
             raise KeyError("own")
+
+
+# What a reader found
+
+
+async def test_who_sees_nothing_reads_nothing_back(database: Database, memory: StoredPlatformMemory) -> None:
+    """A private channel usually denies only the view, and leaves reading back to everyone."""
+    keepers = Whoever(roles=frozenset({"r1"}))
+    about = Surroundings(community_ref=GUILD, kind=RoomKind.CHANNEL, name="crypt")
+    crypt = RoomReport(key=CRYPT, surroundings=about, view=keepers, history=Whoever(everyone=True))
+    await memory.learn(guild(rooms=(room(HALL, "hall", Whoever(everyone=True)), crypt)))
+    assert await reads(database, HALL) == {"hall"}
+    assert await reads(database, CRYPT) == {"hall", "crypt"}
+
+
+async def test_after_a_doubt_nothing_goes_from_room_to_room_until_all_is_reported(
+    database: Database, memory: StoredPlatformMemory
+) -> None:
+    await memory.learn(guild())
+    await memory.doubt("telegram")
+    assert await reads(database, CRYPT) == {"hall", "aside", "crypt"}
+    await memory.doubt("discord")
+    assert "hall" not in await reads(database, CRYPT)
+    await memory.learn(guild(rooms=(), whole=False))
+    assert "hall" not in await reads(database, CRYPT)
+    await memory.learn(guild())
+    assert await reads(database, CRYPT) == {"hall", "aside", "crypt"}
+
+
+async def test_a_closed_room_is_forgotten_by_whoever_remembered_it(
+    database: Database, memory: StoredPlatformMemory
+) -> None:
+    await memory.learn(guild())
+    remembered = access.ReadableRooms()
+
+    async def readable() -> int:
+        async with database.transaction() as tx:
+            place = await places.find_place(tx, CRYPT)
+            assert place is not None
+            return len(await remembered.load(tx, place.community.id, InRoom(place.room.id), None))
+
+    assert await readable() == 3
+    await memory.forget_room(HALL)
+    assert await readable() == 1
+
+
+async def test_a_gap_begins_where_the_last_reading_of_it_began(
+    database: Database, memory: StoredPlatformMemory, clock: ManualClock
+) -> None:
+    key = RoomKey("telegram", "-1")
+    await hear(database, said(key, "5", clock))
+    await memory.begin_gap(key, "5")
+    await hear(database, said(key, "9", clock))
+    assert [each.message_ref for each in await memory.last_heard("telegram")] == ["5"]
+    await memory.end_gap(key)
+    assert [each.message_ref for each in await memory.last_heard("telegram")] == ["9"]
+
+
+async def test_a_moved_group_may_count_its_messages_from_the_start_again(
+    database: Database, memory: StoredPlatformMemory, clock: ManualClock
+) -> None:
+    old, new = RoomKey("telegram", "-5"), RoomKey("telegram", "-1005")
+    await hear(database, said(old, "1", clock))
+    await hear(database, said(new, "1", clock))
+    await memory.move(old, new)
+    await hear(database, said(new, "2", clock))
+    async with database.transaction() as tx:
+        rows = await tx.fetch("select platform_ref from voidbot.messages order by archived_seq")
+        inbox_refs = await tx.fetch("select message_ref from voidbot.inbox order by id")
+    assert [row["platform_ref"] for row in rows] == ["-5/1", "1", "2"]
+    assert [row["message_ref"] for row in inbox_refs] == ["-5/1", "1", "2"]
+
+
+async def test_a_topic_met_under_the_new_id_alone_keeps_its_words(
+    database: Database, memory: StoredPlatformMemory, clock: ManualClock
+) -> None:
+    old, new = RoomKey("telegram", "-5"), RoomKey("telegram", "-1005")
+    home, _ = await hear(database, said(old, "1", clock))
+    topic = replace(said(new, "7", clock), room=replace(new, topic_ref="3"))
+    await hear(database, topic)
+    await memory.move(old, new)
+    async with database.transaction() as tx:
+        rows = await tx.fetch("select community_id, platform_ref from voidbot.messages order by id")
+    assert [(row["community_id"], row["platform_ref"]) for row in rows] == [(home, "-5/1"), (home, "7")]
