@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 import json
-import logging
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  # the name of a
 LARGEST_BODY_BYTES = 2**20
 ONE_AT_A_TIME = 1
 """Updates come in order only over a single connection, and storing one takes milliseconds."""
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,14 @@ class Webhook:
 
     Attributes:
         watch_s: How often the platform is asked whether it still brings updates, and with what success.
+        again_s: How often an address that cannot be listened on is tried.
         bound_port: The port that is listened on, once it is.
     """
 
     def __init__(self, bot: Bot, door: Doorway, handle: Handle, pulse: Pulse, alarm: Alarm) -> None:
         self._bot, self._door, self._handle, self._pulse, self._alarm = bot, door, handle, pulse, alarm
         self._secret = door.secret or secrets.token_urlsafe(32)
-        self.watch_s = 60.0
+        self.watch_s, self.again_s = 60.0, 5.0
         self.bound_port = 0
 
     async def run(self, poller: Poller) -> None:
@@ -54,21 +53,37 @@ class Webhook:
 
         Raises:
             TokenRevoked: The token is not good any more.
-            OSError: The port is taken.
         """
         app = web.Application(client_max_size=LARGEST_BODY_BYTES)
         app.router.add_post(urlsplit(self._door.url).path or "/", self._take)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._door.host, self._door.port).start()
-            self.bound_port = runner.addresses[0][1]
+            await self._open(runner)
             await poller.persist(self._announce)
             while True:
                 await self._look()
                 await asyncio.sleep(self.watch_s)
         finally:
             await runner.cleanup()
+
+    async def _open(self, runner: web.AppRunner) -> None:
+        """Listen as soon as the address can be had; the rest of the house goes on meanwhile."""
+        while True:
+            site = web.TCPSite(runner, self._door.host, self._door.port)
+            try:
+                await site.start()
+                break
+            except OSError as exc:
+                await site.stop()
+                self._alarm.raise_once(
+                    "port",
+                    "telegram: the webhook cannot listen on its address; set TELEGRAM_WEBHOOK_PORT to a free port, or "
+                    f"TELEGRAM_WEBHOOK_HOST to an address of this machine; tried until it can: {exc.strerror}",
+                )
+            await asyncio.sleep(self.again_s)
+        self.bound_port = runner.addresses[0][1]
+        self._alarm.clear("port", "telegram: the webhook listens now")
 
     async def _announce(self) -> None:
         await self._bot.set_webhook(

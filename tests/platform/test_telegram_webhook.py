@@ -95,3 +95,22 @@ async def test_a_webhook_that_something_replaced_is_set_again(telegram: Telegram
         await line.heard(1)
         assert line.chat.silent_s() is not None
     assert any("took the webhook away" in each for each in line.alerts)
+
+
+async def test_a_taken_port_is_told_once_and_listened_on_once_it_is_free(
+    telegram: TelegramServer, ann: User, group: Chat
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        line = make_line(telegram, webhook_url=f"http://127.0.0.1:{port}/telegram", webhook_port=port)
+        assert line.chat.webhook is not None
+        line.chat.webhook.again_s = 0.02
+        async with listening(line):
+            await telegram.until(lambda: any("TELEGRAM_WEBHOOK_PORT" in each for each in line.alerts))
+            assert telegram.called("setWebhook") == []
+            other.close()
+            await telegram.say(ann, group, "one")
+            await line.heard(1)
+    assert [each for each in line.alerts if "the webhook" in each][1:] == ["telegram: the webhook listens now"]
