@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
-from core.domain.errors import BotError, Unavailable
+from core.domain.errors import BotError, Conflict, Unavailable
 
 AGAIN_S = 0.2
-"""The first wait before work is tried again that found the store down; it doubles."""
+"""The first wait before work is tried again that found the store down or lost to other work; it doubles."""
 AGAIN_LIMIT_S = 5.0
 WAITING_LIMIT = 50_000
 """How much work may wait in all; what comes on top is dropped and counted."""
 _LOG = logging.getLogger(__name__)
+
+_PASSING = (Unavailable, Conflict)
+"""What may be gone the next time: no store, or other work that won and had ours rolled back."""
 
 Work = Callable[[], Awaitable[object]]
 
@@ -59,7 +62,7 @@ class Lanes:
         async def told() -> None:
             try:
                 await work()
-            except Unavailable:
+            except _PASSING:
                 raise  # it is done again
             except BaseException:
                 done.set()
@@ -81,14 +84,14 @@ class Lanes:
         del self._lanes[lane]
 
     async def _do(self, work: Work) -> None:
-        """Do one thing, again and again while the store is down; whatever else fails is logged and left."""
+        """Do one thing until it neither finds the store down nor loses; whatever else fails is logged and left."""
         again_s = AGAIN_S
         while True:
             try:
                 await work()
                 return
-            except Unavailable:
-                self.counts["store_down"] += 1
+            except _PASSING as exc:
+                self.counts["conflict" if isinstance(exc, Conflict) else "store_down"] += 1
                 await asyncio.sleep(again_s)
                 again_s = min(AGAIN_LIMIT_S, again_s * 2)
             except BotError as exc:
