@@ -111,7 +111,8 @@ class Webhook:
 
     async def _take(self, request: web.Request) -> web.Response:
         given = request.headers.get(SECRET_HEADER, "")
-        if not hmac.compare_digest(given.encode(), self._secret.encode()):
+        # A header's bytes that are no text come as lone surrogates, which only this way are bytes again.
+        if not hmac.compare_digest(given.encode(errors="surrogateescape"), self._secret.encode()):
             return web.Response(status=403)
         body: Any = None
         with suppress(json.JSONDecodeError, UnicodeDecodeError):

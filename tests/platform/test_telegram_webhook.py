@@ -1,7 +1,9 @@
 """Updates that Telegram brings: taken only with the secret, and only when they are stored."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -74,6 +76,19 @@ async def test_webhook_refuses_what_comes_without_the_secret(telegram: TelegramS
                 answers.append(answer.status)
     assert answers == [403, 403, 400, 400, 200, 200]
     assert (line.inbox.offered, line.chat.ignored) == (0, {"unknown_kind": 2})
+
+
+async def test_a_secret_that_is_no_text_is_refused_like_any_other(telegram: TelegramServer) -> None:
+    line, url = hooked(telegram, secret="hush-hush")
+    async with listening(line):
+        await telegram.until(lambda: bool(telegram.called("setWebhook")))
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+        writer.write(b"POST /telegram HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n")
+        writer.write(SECRET_HEADER.encode() + b": hush-\xff\xe9\x80\r\n\r\n")
+        answer = await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+    assert answer.split()[1] == b"403"
 
 
 async def test_a_webhook_without_a_secret_makes_one(telegram: TelegramServer, ann: User, group: Chat) -> None:
