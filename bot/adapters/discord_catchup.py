@@ -6,23 +6,32 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 from bot.adapters.discord_payload import Payload, id_at, payload, ref
-from bot.adapters.discord_rest import FAILURES, UNKNOWN_ROOM, Request, Rest
+from bot.adapters.discord_rest import FAILURES, UNKNOWN_ROOM, Request, Rest, meaning
 from core.domain.platforms import CatchUpLimits, LastHeard
-from core.ports import Clock
+from core.ports import Clock, RetryAfter, SendRefused
 
 PAGE = 100
 AT_ONCE = 2
 """How many rooms are read at the same time."""
+TRIES = 6
+"""How often a page is asked for that no refusal kept from us."""
+AGAIN_S = 1.0
+"""The wait before a page is asked for again; it doubles, and a longer one that the platform names is kept."""
+LONGEST_WAIT_S = 600.0
+"""A room that has to wait longer is given up."""
 _LOG = logging.getLogger(__name__)
 
 HandIn = Callable[[Payload], Awaitable[None]]
 
 
 class CatchUp:
-    """Reads gaps. `counts` says what was read and what was left out, by reason."""
+    """Reads gaps. `counts` says what was read and what was left out, by reason.
 
-    def __init__(self, rest: Rest, limits: CatchUpLimits, clock: Clock) -> None:
-        self._rest, self._limits, self._clock = rest, limits, clock
+    `again_s`: the first wait after a failure.
+    """
+
+    def __init__(self, rest: Rest, limits: CatchUpLimits, clock: Clock, again_s: float = AGAIN_S) -> None:
+        self._rest, self._limits, self._clock, self._again_s = rest, limits, clock, again_s
         self._few = asyncio.Semaphore(AT_ONCE)
         self._left = limits.start
         self.counts: Counter[str] = Counter()
@@ -65,13 +74,29 @@ class CatchUp:
             query={"after": str(after), "limit": limit},
         )
         try:
-            found = await self._rest.call(request)
+            found = await self._ask(request)
         except FAILURES as exc:
-            code = getattr(exc, "code", 0)
-            self.counts["refused" if code else "failed"] += 1
-            if code == UNKNOWN_ROOM:
+            refused = isinstance(meaning(exc), SendRefused)
+            self.counts["refused" if refused else "failed"] += 1
+            if getattr(exc, "code", 0) == UNKNOWN_ROOM:
                 await gone()
             else:
                 _LOG.warning("discord: a room could not be read back: %s", type(exc).__name__)
             return ()
         return [payload(one) for one in found] if isinstance(found, list) else ()
+
+    async def _ask(self, request: Request) -> object:
+        """Ask until there is an answer or a refusal: a page that is given up is the end of its room's gap."""
+        again_s = self._again_s
+        for _ in range(TRIES - 1):
+            try:
+                return await self._rest.call(request)
+            except FAILURES as exc:
+                why = meaning(exc)
+                wait_s = max(again_s, why.seconds) if isinstance(why, RetryAfter) else again_s
+                if isinstance(why, SendRefused) or wait_s > LONGEST_WAIT_S:
+                    raise
+            self.counts["again"] += 1
+            await asyncio.sleep(wait_s)
+            again_s *= 2
+        return await self._rest.call(request)

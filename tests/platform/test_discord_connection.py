@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from bot.adapters.discord_catchup import TRIES, CatchUp
 from bot.adapters.discord_gateway import STARTS_ALARM, STARTS_LIMIT
+from bot.adapters.discord_rest import Rest
 from core.domain.ids import RoomKey
 from core.domain.messages import MessageKind
 from core.domain.platforms import CatchUpLimits, LastHeard
 from tests.doubles.discord_words import Intent, Permission
+from tests.fakes import ManualClock
 from tests.platform.discord_house import House, open_house, part
 
 
@@ -142,6 +146,51 @@ async def test_a_gap_is_read_within_its_caps(house: House, limits: CatchUpLimits
         await house.server.say(house.ada, house.room, "after")
         await house.heard("after")
     assert house.texts() == ["before", *(f"n{number}" for number in range(expected)), "after"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "times", "more"),
+    [
+        ("status_before", 1, {"status": 503}),
+        ("cut_after", 2, {}),  # the client repeats a cut on a connection that was open before by itself
+        ("unannounced_429", 1, {"retry_after": 2.1}),
+    ],
+    ids=["5xx", "cut", "429"],
+)
+async def test_a_page_that_fails_is_asked_for_again(house: House, kind: str, times: int, more: dict[str, Any]) -> None:
+    await hear_something(house)
+    for number in range(130):
+        await house.server.say(house.ada, house.room, f"n{number}")
+    house.server.fault(kind, times, "GET */messages", skip=1, **more)
+    async with house.running() as chat:
+        await house.heard("n129")
+        assert chat.counts["catch_up.again"] == 1 and not chat.counts["catch_up.failed"]
+    assert house.texts() == ["before", *(f"n{number}" for number in range(130))]
+
+
+async def test_a_page_that_never_comes_is_given_up_and_counted() -> None:
+    clock = ManualClock()
+    catch_up = CatchUp(Rest(), CatchUpLimits(), clock, again_s=0.001)  # nobody has logged in, so nothing can be read
+    handed_in: list[object] = []
+
+    async def hand_in(message: object) -> None:
+        handed_in.append(message)
+
+    async def gone() -> None:
+        handed_in.append("gone")
+
+    room = RoomKey("discord", "123456789012345678")
+    await catch_up.read(LastHeard(room, "", None), hand_in, gone)
+    assert catch_up.counts == {"again": TRIES - 1, "failed": 1} and not handed_in
+
+
+async def test_a_refused_page_is_not_asked_for_again(house: House) -> None:
+    await hear_something(house)
+    await house.server.say(house.ada, house.room, "missed")
+    house.server.fault("status_before", match="GET */messages", status=403)
+    async with house.running() as chat:
+        await house.server.until(lambda: chat.counts["catch_up.refused"] == 1)
+        assert not chat.counts["catch_up.again"]
 
 
 async def test_a_room_that_is_gone_is_forgotten(house: House) -> None:
