@@ -13,14 +13,16 @@ EDGE_WORDS = 5
 EDGE_CHARS = 3000
 """How much of either end of a text is searched: what lies between is spoken to nobody, and hostile text stays cheap."""
 
+# What opens a link or a quotation is read on to the next such mark at most, and code for so many characters:
+# else a row of opening marks would be read to the end from each of them.
 _NOT_SPOKEN = re.compile(
     r"""
-      (?P<fence>^[ ]{0,3}(?P<ticks>`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}(?P=ticks)[^\n]*$|\Z))
-    | (?P<code>(?<!`)(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`))
+      (?P<fence>^[ ]{0,3}(?P<ticks>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ ]{0,3}(?P=ticks)[^\n]*$|\Z))
+    | (?P<code>(?<!`)(?P<tick>`++).{1,1000}?(?<!`)(?P=tick)(?!`))
     | (?P<quote>^[ ]{0,3}>[^\n]*$)
-    | (?P<link>!?\[[^\]\n]*\]\([^)\n]*\))
+    | (?P<link>!?\[[^\[\]\n]*\]\([^)\[\n]*\))
     | (?P<bare><?(?:[a-z][a-z0-9+.-]{0,30}://|www\.)\S+)
-    | (?P<said>"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»)
+    | (?P<said>"[^"\n]+"|“[^“”\n]+”|„[^„“”\n]+[“”]|«[^«»\n]+»)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.adapters.addressing import Names, addressed_by_text
+from bot.adapters.addressing import Names, addressed_by_text, spoken
 from core.domain.messages import Address
 
 NAME, MENTION = Address.NAME, Address.MENTION
@@ -48,6 +48,10 @@ def test_a_name_counts_at_word_boundaries_near_the_edges(text: str, expected: se
         'Ann wrote "@void, hello" to me',
         "Ann wrote “void, hello” to me",
         "Ann schrieb „void, hallo“ an mich",
+        f"Ann wrote “{'so ' * 300}void, hello” to me",
+        "Ann a écrit «void, bonjour» à moi",
+        f"[void](https://example.org/{'a' * 900}) is a page",
+        f"`{'so ' * 300}void`",
         "look at https://example.org/@void",
         "look at www.example.org/void/void",
         "[void](https://example.org) is a page",
@@ -79,6 +83,20 @@ def test_unclosed_marks_do_not_hide_an_address() -> None:
     assert addressed_by_text("a ` tick, void?", Names()) == {NAME}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ hm, void [page](https://x.example)",
+        "[a]( hm, void [b](https://x.example)",
+        "“ hm, void, “yes”",
+        "„ hm, void, „ja“",
+        "« hm, void, «oui»",
+    ],
+)
+def test_an_open_mark_hides_nothing_before_the_next_one(text: str) -> None:
+    assert addressed_by_text(text, Names()) == {NAME}
+
+
 @given(st.text())
 def test_any_text_is_judged_without_an_error(text: str) -> None:
     assert addressed_by_text(text, Names()) <= {NAME, MENTION}
@@ -94,3 +112,10 @@ def test_hostile_lengths_are_read_at_their_ends_only(piece: str) -> None:
     text = piece * (256_000 // len(piece))
     assert addressed_by_text(f"void, look\n{text}", Names()) == {Address.NAME}
     assert addressed_by_text(f"{text}@void{text}", Names()) == frozenset()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ["[", "“", "„", "«", "[](", "`", "~", "` ``` `` "])
+def test_a_row_of_opening_marks_is_read_once(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    assert spoken(f"{text}void").endswith("void")
