@@ -60,6 +60,7 @@ async def test_wrong_settings_are_told_one_by_one(home: Path) -> None:
     assert "VOIDBOT_HTTP_PORT" in told["VOIDBOT_HTTP_PROT"] and "Europe/Berlin" in told["VOIDBOT_TIMEZONE"]
 
 
+@pytest.mark.long
 async def test_a_running_process_is_examined_with_its_platforms_and_goes_on(home: Path) -> None:
     async with DiscordServer() as discord, TelegramServer() as telegram:
         guild = discord.add_guild("Workshop")
@@ -124,6 +125,7 @@ async def test_a_schema_that_is_not_this_release_s_is_found(home: Path, address:
     assert code == 0 and found["database.schema"][0]["verdict"] == "ok"
 
 
+@pytest.mark.long
 async def test_a_database_whose_clock_is_off_is_found(home: Path, address: str) -> None:
     await run(home, "db", "migrate", DATABASE_URL=address)
     await run_sql(address, TEST_CLOCK, "update voidbot_test.clock set shift = '10 minutes'")
@@ -132,6 +134,7 @@ async def test_a_database_whose_clock_is_off_is_found(home: Path, address: str) 
     assert code == 1 and "600 s behind" in clock["what"] and "timedatectl" in clock["remedy"]
 
 
+@pytest.mark.long
 async def test_a_database_in_another_encoding_is_found(home: Path, server: str) -> None:
     name = f"doctor_latin_{os.getpid()}"
     await run_sql(server, f"create database {name} encoding 'LATIN1' locale 'C' template template0")
@@ -174,11 +177,13 @@ async def test_a_model_that_does_not_answer_is_found(home: Path, status: int, wo
     assert code == 1 and word in finding["what"] and remedy in finding["remedy"]
 
 
+@pytest.mark.long
 async def test_a_model_s_address_that_leads_nowhere_is_found(home: Path) -> None:
     code, found = await examined(home, "--models", OPENAI_BASE_URL="http://127.0.0.1:9/v1", VOIDBOT_MODEL="small")
     assert code == 1 and "OPENAI_BASE_URL" in found["model.small"][0]["remedy"]
 
 
+@pytest.mark.long
 async def test_a_key_without_a_model_is_a_warning(home: Path) -> None:
     code, found = await examined(home, OPENAI_API_KEY="k")
     assert code == 0 and any(each["verdict"] == "warning" for each in found["settings"])

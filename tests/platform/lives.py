@@ -54,9 +54,10 @@ GROWING = [
 NOTHING_LEFT = f"select ({LEFT}) = 0"
 
 AS_WITHOUT_GROWTH = {
-    ("model.answered", 1), ("E.written", 1), ("E.committed", 1), ("F.committed", 1), ("G.committed", 1),
+    ("model.answered", 1), ("E.written", 1), ("E.committed", 1), ("F.committed", 1), ("G.written", 1),
+    ("G.committed", 1), ("early F.written", 1), ("early G.committed", 1),
 }  # fmt: skip
-"""Here a growing answer has been shown already, and what follows is the line of every other."""
+"""Here a growing answer is on the line of every other: before its first words, or after its last ones."""
 BESIDE_THE_PLATFORM = {
     ("A.committed", 1), ("cycle.before", 1), ("hold.before", 1), ("C.written", 1), ("model.called", 1),
     ("E.written", 1), ("settle.after", 1), ("hold.before", 3),

@@ -85,6 +85,7 @@ async def test_a_handle_of_another_room_asks_the_platform_nothing(house: House, 
         assert len(house.server.calls) == before
 
 
+@pytest.mark.long
 async def test_discord_being_down_is_no_refusal(house: House) -> None:
     async with house.running() as chat:
         message, handle = await shown_file(house)

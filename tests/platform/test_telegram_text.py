@@ -181,7 +181,7 @@ def without_fences(text: str) -> str:
     return re.sub(r"[`~]{3,}(py)?|\s+", "", text)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(MARKDOWN | FENCED | WILD)
 def test_every_part_fits_is_encodable_and_marks_lie_inside_of_it(text: str) -> None:
     for n, part in enumerate(split(text)[:MESSAGE_PARTS]):
