@@ -19,6 +19,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bsk-[A-Za-z0-9_-]{12,}", HIDDEN),
         (r"(?<![A-Za-z0-9])\d{6,12}:[A-Za-z0-9_-]{30,}", HIDDEN),  # Telegram
         (r"\b[A-Za-z0-9_-]{23,28}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}", HIDDEN),  # Discord
+        (r"(?i)(/(?:webhooks|interactions)/\d+/)[^/\s?#'\"<>]+", rf"\1{HIDDEN}"),  # Discord, inside an address
         (r"(?<=bot)\d{6,12}:[A-Za-z0-9_-]{30,}", HIDDEN),  # Telegram, inside an address
         (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", HIDDEN),  # JSON web token
         (r"\b(gh[pousr]_|github_pat_|xox[abp]-|AKIA|AIza)[A-Za-z0-9_-]{12,}", HIDDEN),

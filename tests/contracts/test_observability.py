@@ -21,6 +21,7 @@ from bot.redaction import HIDDEN, Redactor
 
 Lines = Callable[[], list[dict[str, Any]]]
 DISCORD = "MTE4NzQ2MTIzNDU2Nzg5MDEyMw.GaBcDe.abcdefghijklmnopqrstuvwxyz0123456789AB"
+INTERACTION = "aW50ZXJhY3Rpb246MTE4NzQ2MTIzNDU2Nzg5MDEyOnNlY3JldC1vZi1pdA"
 TELEGRAM = "1234567890:AAEhBP0av28UaEzX1qTu4TzYpWkLmNoPqRs"
 
 
@@ -116,6 +117,9 @@ def test_other_keys_stay_readable(key: str) -> None:
         (f"POST /bot{TELEGRAM}/sendMessage", TELEGRAM),
         (f"telegram {TELEGRAM} refused", TELEGRAM),
         (f"discord refused {DISCORD}", DISCORD),
+        (f"POST https://discord.example/api/v10/webhooks/118746123456789012/{INTERACTION} responded", INTERACTION),
+        (f"PATCH /webhooks/118746123456789012/{INTERACTION}/messages/@original failed", INTERACTION),
+        (f"POST /interactions/118746123456789013/{INTERACTION}/callback?with_response=1", INTERACTION),
         ("got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "eyJhbGciOiJIUzI1NiJ9"),
         ("https://host/path?room=3&token=deadbeefdeadbeef&x=1", "deadbeefdeadbeef"),
         ('{"api_key": "s3cr3tvalue", "n": 1}', "s3cr3tvalue"),
@@ -130,7 +134,14 @@ def test_the_shape_of_a_secret_hides_it(text: str, secret: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["job 12:30 done in room 4", "reply:turn-7", "2026-01-02T03:04:05Z", "http://127.0.0.1:8642/", "a.b.c"],
+    [
+        "job 12:30 done in room 4",
+        "reply:turn-7",
+        "2026-01-02T03:04:05Z",
+        "http://127.0.0.1:8642/",
+        "a.b.c",
+        "/webhooks/7",
+    ],
 )
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert Redactor(["swordfish"]).line(text) == text
