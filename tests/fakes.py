@@ -12,6 +12,7 @@ from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage, MessageKind
 from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
+from core.domain.rooms import RoomKind
 from core.ports import (
     Accept,
     Ambiguous,
@@ -205,7 +206,8 @@ class RememberingPlatform(PlatformMemory):
     def hear(self, message: InboundMessage) -> None:
         """Take down a message as the newest of its room."""
         if message.kind is MessageKind.TEXT:
-            self.last[message.room] = LastHeard(message.room, message.message_id, message.sent_at)
+            kind = RoomKind.CHANNEL if message.surroundings is None else message.surroundings.kind
+            self.last[message.room] = LastHeard(message.room, message.message_id, message.sent_at, kind)
 
     def _ask(self) -> None:
         if self.down:

@@ -31,6 +31,7 @@ from bot.adapters.discord_rooms import (
 from bot.adapters.discord_sending import Sender
 from core.domain.messages import InboundMessage
 from core.domain.platforms import LastHeard
+from core.domain.rooms import RoomKind
 from core.ports import Accept, Clock, CommandForm, PlatformMemory
 
 _LOG = logging.getLogger(__name__)
@@ -172,8 +173,8 @@ class Hearing(Ear):
                 if not may_read_back(room):
                     self._catch_up.counts["no_permission"] += 1
                     continue
-            elif shard_id != 0 or not last.message_ref:
-                continue  # direct rooms belong to the first shard, and so does what is not known
+            elif last.kind is not RoomKind.DM or shard_id != 0 or not last.message_ref:
+                continue  # direct rooms belong to the first shard; what is not known besides is none of this shard's
             # Beside the room's lane: what is said now does not wait until the whole gap is read.
             self._lanes.aside(partial(self._read_room, last, client))
 

@@ -13,6 +13,7 @@ from bot.adapters.discord_rest import Rest
 from core.domain.ids import RoomKey
 from core.domain.messages import MessageKind
 from core.domain.platforms import CatchUpLimits, LastHeard
+from core.domain.rooms import RoomKind
 from tests.doubles.discord_words import Intent, Permission
 from tests.fakes import ManualClock
 from tests.platform.discord_house import House, open_house, part
@@ -193,9 +194,9 @@ async def test_a_refused_page_is_not_asked_for_again(house: House) -> None:
         assert not chat.counts["catch_up.again"]
 
 
-async def test_a_room_that_is_gone_is_forgotten(house: House) -> None:
+async def test_a_direct_room_that_is_gone_is_forgotten(house: House) -> None:
     key = RoomKey("discord", "123456789012345678")
-    house.memory.last[key] = LastHeard(key, "123456789012345679", house.clock.now())
+    house.memory.last[key] = LastHeard(key, "123456789012345679", house.clock.now(), RoomKind.DM)
     async with house.running():
         await house.server.until(lambda: bool(house.memory.told))
     assert house.memory.told == [("room gone", key)]
@@ -210,6 +211,25 @@ async def test_direct_rooms_are_read_back_too(house: House) -> None:
     async with house.running():
         await house.heard("missed")
     assert [one.live for one in house.said()] == [True, False]
+
+
+async def test_a_room_of_another_shard_is_not_taken_for_a_direct_room(house: House) -> None:
+    other = house.server.add_guild("Second")
+    room, bob = other.add_channel("there"), other.add_member("Bob")
+    async with house.running():
+        await house.server.say(bob, room, "before")
+        await house.heard("before")
+        await house.server.say(house.ada, house.room, "before, too")
+        await house.heard("before, too")
+    await house.server.say(bob, room, "elsewhere")
+    await house.server.say(house.ada, house.room, "missed")
+    house.shard_ids, house.shard_count = (0,), 2
+    async with house.running(ready=False):
+        await house.heard("missed")
+        await house.server.say(house.ada, house.room, "after")
+        await house.heard("after")
+    assert not house.server.called("GET", f"/channels/{room.id}/messages")
+    assert house.texts() == ["before", "before, too", "missed", "after"]
 
 
 async def test_catchup_ignores_interactions(house: House) -> None:
