@@ -205,8 +205,11 @@ class Sender:
             await self._try(hook.chat, Request("DELETE", _ORIGINAL, hook.ids))
 
     async def _do(self, chat: str, request: Request, priority: Priority, *, replied: bool = False) -> SendResult:
-        """Do a request in its turn, unless its chat is known to refuse or to have to wait for long."""
-        if chat in self._unreachable:
+        """Do a request in its turn, unless its chat is known to refuse or to have to wait for long.
+
+        The answer of an interaction needs no permission in its room: what that refused says nothing of it.
+        """
+        if chat in self._unreachable and request.path != _ORIGINAL:
             return SendRefused(self._unreachable[chat])
         wait_s = self._limiter.wait_s(chat)
         if wait_s > PATIENCE_S:
@@ -221,7 +224,7 @@ class Sender:
             result = meaning(exc, replied=replied)
             if isinstance(result, RetryAfter):
                 self._limiter.pause(chat, result.seconds)
-            elif isinstance(result, SendRefused) and result.code in UNREACHABLE:
+            elif isinstance(result, SendRefused) and result.code in UNREACHABLE and request.path != _ORIGINAL:
                 _remember(self._unreachable, chat, result.code)
             return result
         return Delivered(ref(made, "id"))

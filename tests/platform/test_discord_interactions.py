@@ -103,6 +103,20 @@ async def test_result_after_token_expiry(house: House, private: bool) -> None:
     assert "late" in house.shown(where)
 
 
+async def test_a_room_that_refuses_messages_still_shows_answers_to_commands(house: House) -> None:
+    await house.server.set_overwrite(house.room, house.guild.me, deny=Permission.SEND_MESSAGES)
+    async with house.running() as chat:
+        await registered(house)
+        used = await house.server.slash(house.ada, house.room, "ask", {"question": "q"})
+        await house.count(1)
+        await house.server.until(lambda: used.acked)
+        assert await chat.send(part(house.room, "a message")) == SendRefused("no_permission")
+        result = await chat.send(part(house.room, "an answer", token=house.accepted[0].answer_token))
+        assert isinstance(result, Delivered)
+        assert await chat.send(part(house.room, "a message")) == SendRefused("no_permission")
+    assert used.text == "an answer"
+
+
 async def test_double_and_late_ack(house: House) -> None:
     house.server.ack_deadline = -1.0
     async with house.running() as chat:
