@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from bot.adapters.discord_answers import Hook, hook_of
 from bot.adapters.discord_payload import id_at, number, parts, payload, ref, text
@@ -84,8 +84,12 @@ class Sender:
 
     async def find_sent(self, part: OutgoingPart, since: datetime) -> str | Ambiguous | None:
         """Look for the part among what was said since then."""
-        if hook_of(part.answer_token) is not None and self._repeats(part):
-            return None
+        hook = hook_of(part.answer_token)
+        if hook is not None and self._repeats(part):
+            over = await self._is_past(hook)
+            if over is not True:
+                return over
+            # A try before this one may have found it over as well, and have said the part as a message.
         chat = await self._chat_of(part)
         if isinstance(chat, SendRefused):
             return None
@@ -111,6 +115,14 @@ class Sender:
                 return None if known else Ambiguous("the history may be hidden")
             after = str(max(int(ref(message, "id") or 0) for message in page))
         return Ambiguous("too much was said since")
+
+    async def _is_past(self, hook: Hook) -> Literal[True] | Ambiguous | None:
+        """Return True if the interaction can't be answered any more, None if it can."""
+        try:
+            await self._rest.call(Request("GET", _ORIGINAL, hook.ids))
+        except FAILURES as exc:
+            return True if _is_over(meaning(exc)) else Ambiguous(f"the answer's place: {type(exc).__name__}")
+        return None
 
     async def _is_direct(self, chat: str) -> bool:
         """Return whether a chat is a direct room: its history is always ours to read."""

@@ -8,7 +8,7 @@ import pytest
 
 from bot.adapters.discord_commands import fingerprint, rendered
 from core.domain.messages import Address, MessageKind
-from core.ports import CommandForm, CommandOption, Delivered, OptionKind, SendRefused
+from core.ports import Ambiguous, CommandForm, CommandOption, Delivered, OptionKind, SendRefused
 from tests.doubles.discord_words import Permission
 from tests.platform.discord_house import FORMS, House, open_house, part
 
@@ -115,6 +115,36 @@ async def test_a_room_that_refuses_messages_still_shows_answers_to_commands(hous
         assert isinstance(result, Delivered)
         assert await chat.send(part(house.room, "a message")) == SendRefused("no_permission")
     assert used.text == "an answer"
+
+
+@pytest.mark.parametrize("private", [True, False])
+async def test_a_late_answer_whose_receipt_was_lost_is_found(house: House, private: bool) -> None:
+    async with house.running() as chat:
+        await registered(house)
+        used = await house.server.slash(house.ada, house.room, "help" if private else "ask", {"question": "q"})
+        await house.count(1)
+        await house.server.until(lambda: used.acked)
+        late = part(
+            house.room, "late", token=house.accepted[0].answer_token, private_to=house.ada.id if private else None
+        )
+        began = house.clock.now()
+        assert await chat.find_sent(late, began) is None
+        await house.clock.advance(20 * 60)
+        assert await chat.find_sent(late, began) is None
+        sent = await chat.send(late)
+        assert isinstance(sent, Delivered)
+    async with house.running() as another:
+        assert await another.find_sent(late, began) == sent.external_id
+
+
+async def test_an_answer_whose_place_cannot_be_asked_for_proves_nothing(house: House) -> None:
+    async with house.running() as chat:
+        await registered(house)
+        await house.server.slash(house.ada, house.room, "help")
+        await house.count(1)
+        late = part(house.room, "late", token=house.accepted[0].answer_token, private_to=house.ada.id)
+        house.server.fault("status_before", match="GET /webhooks/*", status=503)
+        assert isinstance(await chat.find_sent(late, house.clock.now()), Ambiguous)
 
 
 async def test_double_and_late_ack(house: House) -> None:
