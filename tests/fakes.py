@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from core.domain.errors import BotError, OutsideRefused, Unavailable
+from core.domain.errors import OutsideRefused, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage, MessageKind
 from core.domain.platforms import CommunityReport, LastHeard
@@ -86,7 +86,7 @@ class RecordingFrontEnd(FrontEnd):
         self.typing: list[RoomKey] = []
         self.calls: list[tuple[str, OutgoingPart]] = []
         self.before_send: Callable[[], None] = lambda: None
-        self.files: dict[str, bytes | BotError] = {}
+        self.files: dict[str, bytes | Exception] = {}
         self.fetched: list[str] = []
 
     @property

@@ -147,6 +147,9 @@ async def _found(file: Attachment, refused: str, room: RoomKey, front_end: Front
     except TimeoutError:
         log.info("attachment.unread", front_end=front_end.name, kind=file.kind, error="TimeoutError")
         return f"{missed}: it did not come in time"
+    except Exception as exc:  # a file is never worth an answer
+        log.exception("attachment.unread", front_end=front_end.name, kind=file.kind, error=type(exc).__name__)
+        return f"{missed}: it could not be fetched"
     if not image:
         words = _words_of(data)
         return NO_TEXT if words is None else _Text(file, words)

@@ -47,6 +47,7 @@ LAZY = {"core/providers/models.py", "core/providers/local_llm.py", "bot/platform
 CLOCKS = {"bot/clock.py"}
 # Every error becomes an outcome, a line, or a dropped figure here; elsewhere errors are named.
 CATCHERS = {
+    "core/chat/attachments.py",
     "core/chat/typing.py",
     "bot/adapters/console_chat.py",
     "bot/adapters/discord_gateway.py",

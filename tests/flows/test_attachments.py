@@ -12,7 +12,7 @@ import pytest
 
 from bot.observability import configure_logs
 from core.chat.attachments import with_files
-from core.domain.errors import BotError, OutsideRefused, Unavailable
+from core.domain.errors import OutsideRefused, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, Attachment, MessageKind
 from core.providers.model_settings import ModelSettings
@@ -30,7 +30,7 @@ MEGABYTES_5 = 5_000_000
 
 @asynccontextmanager
 async def line_with(
-    dsn: str, server: ModelServer, files: Mapping[str, bytes | BotError], **more: Any
+    dsn: str, server: ModelServer, files: Mapping[str, bytes | Exception], **more: Any
 ) -> AsyncIterator[Line]:
     """Run a line whose one model sees, on a platform that has these files."""
     front_end = RecordingFrontEnd()
@@ -92,8 +92,9 @@ async def test_at_most_four_images_go_with_a_question(fresh_dsn: str) -> None:
     assert words.count("not shown: over the 4 images of a question") == 2
 
 
-REFUSED: dict[str, tuple[Attachment, bytes | BotError, str]] = {
+REFUSED: dict[str, tuple[Attachment, bytes | Exception, str]] = {
     "expired": (CAT, OutsideRefused("x: refused", why="status 404"), "not shown: status 404"),
+    "a bug of the library": (CAT, KeyError("x"), "not shown: it could not be fetched"),
     "platform down": (CAT, Unavailable("x: down"), "not shown: it could not be fetched"),
     "no image": (CAT, b"<html>not found</html>", "not shown: it is no PNG, JPEG, WebP or GIF"),
     "an empty file": (CAT, b"", "not shown: it is no PNG, JPEG, WebP or GIF"),
@@ -118,7 +119,7 @@ async def test_what_cannot_be_had_is_a_note_and_the_question_is_answered(fresh_d
 
 
 async def test_a_good_image_beside_a_bad_one_is_seen(fresh_dsn: str) -> None:
-    files: dict[str, bytes | BotError] = {"h1": b"junk", "h2": webp()}
+    files: dict[str, bytes | Exception] = {"h1": b"junk", "h2": webp()}
     other = Attachment("image", "dog.webp", "image/webp", handle="h2")
     async with ModelServer(GOOD) as server, line_with(fresh_dsn, server, files) as line:
         await ask(line, CAT, other)
@@ -155,7 +156,7 @@ async def test_a_text_file_of_the_largest_size_is_cut_to_the_window(fresh_dsn: s
 
 
 async def test_an_album_is_one_question_with_all_its_images(fresh_dsn: str) -> None:
-    files: dict[str, bytes | BotError] = {f"h{n}": gif(n + 1) for n in range(3)}
+    files: dict[str, bytes | Exception] = {f"h{n}": gif(n + 1) for n in range(3)}
     async with ModelServer(GOOD) as server, line_with(fresh_dsn, server, files) as line:
         for n in range(3):
             text = "@void what is this?" if n == 1 else ""
