@@ -155,6 +155,13 @@ def meaning(error: Exception, *, replied: bool = False) -> SendResult:
             return Ambiguous(f"connection lost: {type(error).__name__}")
 
 
+def is_banned(error: Exception) -> bool:
+    """Return whether our address is shut out as a whole: a refusal that did not come from the platform's own limits."""
+    if not isinstance(error, discord.HTTPException) or error.status != 429:
+        return False
+    return not error.response.headers.get("Via") or not error.response.headers.get("X-RateLimit-Scope")
+
+
 def _refused(error: discord.HTTPException, *, replied: bool) -> SendResult:
     if error.status == 429:
         return RetryAfter(BANNED_WAIT_S)

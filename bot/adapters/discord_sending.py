@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 from bot.adapters.discord_answers import Hook, hook_of
 from bot.adapters.discord_payload import id_at, number, parts, payload, ref, text
 from bot.adapters.discord_payload import part as inner
-from bot.adapters.discord_rest import FAILURES, UNREACHABLE, Request, Rest, meaning
+from bot.adapters.discord_rest import FAILURES, UNREACHABLE, Request, Rest, is_banned, meaning
 from bot.adapters.limiter import Limiter, Priority
 from core.domain.ids import RoomKey
 from core.ports import Ambiguous, Clock, Delivered, OutgoingPart, RetryAfter, SendRefused, SendResult
@@ -165,9 +165,12 @@ class Sender:
         known = self._direct.get(part.private_to)
         if known is not None:
             return known
-        opened = await self._try(
-            f"dm:{part.private_to}", Request("POST", "/users/@me/channels", {}, {"recipient_id": part.private_to})
-        )
+        budget = f"dm:{part.private_to}"
+        wait_s = self._limiter.wait_s(budget)
+        if wait_s > PATIENCE_S:
+            return RetryAfter(wait_s)
+        request = Request("POST", "/users/@me/channels", {}, {"recipient_id": part.private_to})
+        opened = await self._try(budget, request)
         if not isinstance(opened, Delivered):
             return opened
         _remember(self._direct, part.private_to, opened.external_id)
@@ -234,7 +237,9 @@ class Sender:
             made = payload(await self._rest.call(request))
         except FAILURES as exc:
             result = meaning(exc, replied=replied)
-            if isinstance(result, RetryAfter):
+            if isinstance(result, RetryAfter) and is_banned(exc):
+                self._limiter.pause_all(result.seconds)
+            elif isinstance(result, RetryAfter):
                 self._limiter.pause(chat, result.seconds)
             elif isinstance(result, SendRefused) and result.code in UNREACHABLE and request.path != _ORIGINAL:
                 _remember(self._unreachable, chat, result.code)

@@ -5,8 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from bot.adapters.discord_rest import BANNED_WAIT_S
 from core.domain.ids import RoomKey
 from core.ports import Ambiguous, Delivered, RetryAfter, SendRefused, Unsent
+from tests.doubles.discord_faults import Mutation
 from tests.doubles.discord_words import MessageFlag, Permission
 from tests.platform.discord_house import House, open_house, part
 
@@ -122,6 +124,24 @@ async def test_a_long_wait_is_told_and_holds_no_other_room(house: House, wait_s:
         await house.clock.advance(wait_s)
         assert isinstance(await chat.send(part(house.room, "final")), Delivered)
     assert house.shown() == ["final"]
+
+
+@pytest.mark.field("F038")
+async def test_a_refusal_of_our_whole_address_silences_every_room(house: House) -> None:
+    other = house.guild.add_channel("other")
+    async with house.running() as chat:
+        house.server.mutations.add(Mutation.NO_VIA)  # what stands before the platform has answered, not the platform
+        house.server.fault("unannounced_429", match=f"POST */{house.room.id}/messages")
+        assert await chat.send(part(house.room, "final")) == RetryAfter(BANNED_WAIT_S)
+        house.server.mutations.discard(Mutation.NO_VIA)
+        asked = len(house.server.calls)
+        for elsewhere in (part(other, "meanwhile"), part(other, "for you", private_to=house.ada.id)):
+            assert isinstance(await chat.send(elsewhere), RetryAfter)
+        await chat.show_typing(RoomKey("discord", str(other.id)))
+        assert len(house.server.calls) == asked
+        await house.clock.advance(BANNED_WAIT_S)
+        assert isinstance(await chat.send(part(other, "after")), Delivered)
+    assert house.shown(other) == ["after"]
 
 
 @pytest.mark.field("F038")
