@@ -9,7 +9,7 @@ import discord
 from bot.adapters.discord_intake import ADMINISTRATOR, MANAGE_GUILD, PLATFORM, Place
 from bot.adapters.discord_payload import Payload, part, parts, ref, text
 from core.domain.ids import RoomKey
-from core.domain.platforms import CommunityReport, MemberReport, RoleReport, RoomReport, Surroundings, Whoever
+from core.domain.platforms import CommunityReport, MemberReport, RoleReport, RoomReport, Surroundings, Whoever, both
 from core.domain.rooms import RoomKind
 
 DIRECT = "dm:"
@@ -160,20 +160,18 @@ def room_report(room: Room) -> RoomReport:
     """Return one room with its readers: who cannot see it cannot read back in it, whatever else is granted."""
     view, history = allowed(room, VIEW), allowed(room, HISTORY)
     return RoomReport(
-        key=key_of(room.id), surroundings=surroundings_of(room), view=view, history=_both(room, view, history)
+        key=key_of(room.id), surroundings=surroundings_of(room), view=view, history=_reading(room, view, history)
     )
 
 
-def _both(room: Room, view: Whoever | None, history: Whoever | None) -> Whoever | None:
+def _reading(room: Room, view: Whoever | None, history: Whoever | None) -> Whoever | None:
     """Return who sees a room and reads back in it; rather too few than too many where members are not known."""
     if view is None or history is None:
         return None
     place: Parent | None = room.parent if isinstance(room, discord.Thread) else room
     if place is not None and place.guild.chunked and not _nested(view, history):
         return _one_by_one(place, VIEW | HISTORY)
-    if view.everyone or history.everyone:
-        return history if view.everyone else view
-    return Whoever(roles=view.roles & history.roles, accounts=view.accounts & history.accounts)
+    return both(view, history)
 
 
 def _nested(one: Whoever, other: Whoever) -> bool:
