@@ -205,8 +205,11 @@ class PlatformMemory(Protocol):
         """Bring communities, rooms, roles, members and access to what the platform says now."""
         ...
 
-    async def doubt(self, platform: str) -> None:
-        """A connection begins anew: what is known of readers may be out of date until it is reported again."""
+    async def doubt(self, platform: str, refs: Sequence[str] | None = None) -> None:
+        """A connection begins anew: what is known of readers may be out of date until it is reported whole again.
+
+        `refs`: of these communities; None: of all of the platform.
+        """
         ...
 
     async def begin_gap(self, room: RoomKey, after: str) -> None:

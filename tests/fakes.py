@@ -199,6 +199,7 @@ class RememberingPlatform(PlatformMemory):
         self.values: dict[str, str] = {}
         self.starts: Counter[str] = Counter()
         self.last: dict[RoomKey, LastHeard] = {}
+        self.doubted: list[Sequence[str] | None] = []
         self.gaps: dict[RoomKey, str] = {}
         self.down = False
         self.leaders: set[str] = set()
@@ -221,9 +222,9 @@ class RememberingPlatform(PlatformMemory):
         self._ask()
         self.reports.append(report)
 
-    async def doubt(self, platform: str) -> None:
+    async def doubt(self, platform: str, refs: Sequence[str] | None = None) -> None:
         self._ask()
-        self.told.append(("doubted", platform))
+        self.doubted.append(refs)
 
     async def begin_gap(self, room: RoomKey, after: str) -> None:
         self._ask()

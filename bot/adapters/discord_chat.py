@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 import discord
 
@@ -143,6 +144,8 @@ class DiscordChat(FrontEnd):
                 accept, self._memory, lanes, self._catch_up, self._files, self._sender, self._clock, self._forms
             )
             self._connection = Connection(self._settings, hearing, starts, self._clock, self._alert)
+            if not self._settings.shard_ids:  # else others hold their part of what is known
+                lanes.put("session", partial(self._memory.doubt, PLATFORM))
             if await self._log_in():
                 lanes.aside(self._sync)
                 hearing.meet(Us(bot_ref=self._rest.account, names=self._names), self._connection)

@@ -15,7 +15,7 @@ from bot.adapters.discord_files import Files
 from bot.adapters.discord_gateway import Connection, Ear
 from bot.adapters.discord_intake import PASTE_LIMIT_BYTES, PLATFORM, Ignored, Place, Us, noted, paste_of, to_inbound
 from bot.adapters.discord_lanes import Lanes
-from bot.adapters.discord_payload import Payload, number, part, ref, text, time_of, words
+from bot.adapters.discord_payload import Payload, number, part, parts, ref, text, time_of, words
 from bot.adapters.discord_rest import ANY_FAILURE
 from bot.adapters.discord_rooms import (
     Room,
@@ -87,7 +87,8 @@ class Hearing(Ear):
                 self._began = self._clock.now()
                 self._catch_up.start_over()
                 self._open.clear()
-                self._lanes.put("session", self._look_back)
+                communities = [ref(guild, "id") for guild in parts(data, "guilds")]
+                self._lanes.put("session", partial(self._look_back, communities))
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE":
                 self._take(event, data, place_of(data, client))
             case "MESSAGE_DELETE_BULK":
@@ -140,6 +141,7 @@ class Hearing(Ear):
 
     async def _learn(self, guild: discord.Guild, *, members: bool) -> None:
         self._dirty.discard(f"community:{guild.id}")
+        await self._open.wait()  # what is doubted first is told after that
         await self._memory.learn(await report_of(guild, members=members))
 
     def _sender_tries_again(self, guild: discord.Guild) -> None:
@@ -159,7 +161,8 @@ class Hearing(Ear):
         """Read back the rooms of a shard: all its communities are in the cache by now."""
         self._lanes.put("session", partial(self._read_back, shard_id, client))
 
-    async def _look_back(self) -> None:
+    async def _look_back(self, communities: Sequence[str]) -> None:
+        await self._memory.doubt(PLATFORM, communities)
         self._heard = await self._memory.last_heard(PLATFORM)
         self._open.set()
 
@@ -203,7 +206,9 @@ class Hearing(Ear):
             work = partial(self._hand_in, "MESSAGE_CREATE", message, place_of(message, client), live=live)
             await self._lanes.through(last.room.chat_ref, work)
 
+        await self._memory.begin_gap(last.room, last.message_ref)
         await self._catch_up.read(last, hand_in, lambda: self._memory.forget_room(last.room))
+        await self._memory.end_gap(last.room)
 
     def _take(self, event: str, data: Payload, place: Place) -> None:
         self._lanes.put(ref(data, "channel_id"), partial(self._hand_in, event, data, place))

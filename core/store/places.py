@@ -358,13 +358,14 @@ async def drop_moved(tx: Tx, old: RoomKey, new: RoomKey) -> None:
     )
 
 
-async def doubt(tx: Tx, platform: str) -> None:
-    """Note that what is known of the platform's readers may be out of date."""
+async def doubt(tx: Tx, platform: str, refs: Sequence[str] | None) -> None:
+    """Note that what is known of these communities' readers may be out of date; None: of all of the platform."""
     await tx.execute(
         "update voidbot.communities set access_state = 'stale', access_epoch = access_epoch + 1"
-        " where platform = $1 and access_state <> 'stale'"
+        " where platform = $1 and access_state <> 'stale' and ($2::text[] is null or chat_ref = any($2))"
         " and exists (select 1 from voidbot.rooms r where r.community_id = communities.id and r.kind <> 'dm')",
         platform,
+        refs,
     )
 
 

@@ -57,10 +57,10 @@ class StoredPlatformMemory(PlatformMemory):
             if report.whole:
                 await places.trust(tx, community_id)
 
-    async def doubt(self, platform: str) -> None:
-        """Use nothing of one room in another until the platform has reported the community again."""
+    async def doubt(self, platform: str, refs: Sequence[str] | None = None) -> None:
+        """Use nothing of one room in another until the platform has reported the community whole again."""
         async with self._database.transaction() as tx:
-            await places.doubt(tx, platform)
+            await places.doubt(tx, platform, refs)
 
     async def begin_gap(self, room: RoomKey, after: str) -> None:
         """Note where the reading of a gap begins, so that a process that dies in it begins there again."""

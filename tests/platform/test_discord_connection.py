@@ -385,3 +385,24 @@ async def test_reconnects_resume_instead_of_starting_anew(house: House) -> None:
             await house.server.reconnect()
             await house.server.until(lambda number=number: house.server.resumes == number)
     assert house.server.identifies == 1
+
+
+async def test_readers_are_doubted_at_each_new_session_before_they_are_told_anew(house: House) -> None:
+    async with house.running():
+        assert house.memory.doubted == [None, [str(house.guild.id)]]
+        await house.server.invalidate(resumable=False)
+        await house.server.until(lambda: len(house.memory.doubted) == 3)
+    assert house.memory.doubted[2] == [str(house.guild.id)]
+
+
+async def test_a_gap_is_noted_until_it_is_read(house: House) -> None:
+    async with house.running():
+        first = await house.server.say(house.ada, house.room, "before")
+        await house.heard("before")
+    await house.server.say(house.ada, house.room, "missed")
+    noted: list[dict[RoomKey, str]] = []
+    house.before_accept = lambda message: noted.append(dict(house.memory.gaps))
+    async with house.running(ready=False):
+        await house.heard("missed")
+        await house.server.until(lambda: not house.memory.gaps)
+    assert noted[0] == {RoomKey("discord", str(house.room.id)): str(first.id)}

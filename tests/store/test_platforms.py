@@ -366,6 +366,7 @@ async def test_after_a_doubt_nothing_goes_from_room_to_room_until_all_is_reporte
 ) -> None:
     await memory.learn(guild())
     await memory.doubt("telegram")
+    await memory.doubt("discord", ["another"])
     assert await reads(database, CRYPT) == {"hall", "aside", "crypt"}
     await memory.doubt("discord")
     assert "hall" not in await reads(database, CRYPT)
