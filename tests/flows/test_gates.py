@@ -136,7 +136,9 @@ async def test_only_people_are_answered(line: Line, origin: Origin, reason: Sile
     await line.quiet()
     stored = "select p.is_bot from voidbot.messages m join voidbot.people p on p.id = m.author_id"
     is_bot = await line.value(f"{stored} where m.text like '%kettle%' and p.account_ref = $1", person.lower())
-    assert is_bot is {Origin.SELF: None, Origin.BOT: True, Origin.WEBHOOK: True, Origin.CHANNEL: True}.get(origin, False)
+    assert is_bot is {Origin.SELF: None, Origin.BOT: True, Origin.WEBHOOK: True, Origin.CHANNEL: True}.get(
+        origin, False
+    )
 
 
 @pytest.mark.field("F039")
