@@ -138,6 +138,7 @@ class Receiver:
             is_bot=message.origin in _MACHINES,
             limits="unlimited" if own else "default",
             typed=own,
+            renames=message.kind is not MessageKind.DELETE,  # who deletes a message is not told
         )
         return Arrival(
             message=message,

@@ -50,10 +50,11 @@ async def ensure_person(
     is_bot: bool = False,
     limits: str = "default",
     typed: bool = False,
+    renames: bool = True,
 ) -> PersonStanding:
     """Return the person, with a row made, a membership opened and a changed name dated where that is due.
 
-    An empty name renames nobody. `typed`: the name was typed to say who speaks; its capitals alone rename nobody.
+    `typed`: the name was typed to say who speaks; its capitals alone rename nobody. `renames`: the name is theirs.
     """
     name = clean(name)[:NAME_CHARS]
     found = await find_person(tx, platform, account_ref, community_id)
@@ -71,7 +72,7 @@ async def ensure_person(
         found = await find_person(tx, platform, account_ref, community_id)
         if found is None:
             raise LookupError("a person's row vanished within one transaction")
-    if name and found.name != name:
+    if renames and found.name != name:
         await _rename(tx, found.id, name)
     if not found.member:
         await tx.execute(

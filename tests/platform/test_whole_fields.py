@@ -29,7 +29,7 @@ async def test_each_topic_has_a_conversation_of_its_own(database: Database, fres
         async with whole_line(fresh_dsn, telegram_settings(telegram), model) as line:
             for topic in (red, blue):
                 await telegram.say(ada, group, "hello there", topic=topic)
-            await until(lambda: _count(line, "rooms where kind = 'topic'", 2))
+            await until(lambda: _count(line, "inbox", 2))
             await switch_on(line)
             await telegram.say(ada, group, "the key hangs behind the curtain", topic=red)
             await telegram.say(ada, group, "the key hangs under the stairs", topic=blue)
