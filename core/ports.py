@@ -12,6 +12,7 @@ from core.domain.messages import InboundMessage
 from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.prompt import Completion, Delta, ModelRequest
 from core.domain.speech import PublicText, SilenceReason
+from core.domain.vectors import EmbeddingModel, UnitId, Vector, VectorHit, VectorRow, VectorScope, VectorsOf
 
 
 class Clock(Protocol):
@@ -44,6 +45,64 @@ class ModelProvider(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         """Yield the answer in pieces; the last one carries the completion."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to vectors, by one model.
+
+    Raises:
+        Unavailable, TimedOut, Misconfigured: As with models.
+    """
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """Return the model's name and dimension, as stored beside each vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return one vector of length one for each text, in order; a long text is cut to what the model reads."""
+        ...
+
+
+class VectorStore(Protocol):
+    """Where vectors are kept and compared. It returns ids and scores alone: text and rights come from Postgres.
+
+    Raises:
+        Unavailable: The store did not answer; nothing is known of what it did.
+        ValueError: A vector of another dimension, of zeros, or with a number that is not finite.
+    """
+
+    async def ensure(self, model: EmbeddingModel) -> None:
+        """Make room for a model's vectors; does nothing where it is there.
+
+        Raises:
+            Misconfigured: The same name stands for another dimension.
+        """
+        ...
+
+    async def upsert(self, model: EmbeddingModel, rows: Sequence[VectorRow]) -> None:
+        """Store vectors; what a unit had before is replaced."""
+        ...
+
+    async def delete(self, model: EmbeddingModel, of: VectorsOf) -> int:
+        """Delete vectors; return how many there were."""
+        ...
+
+    async def search(self, model: EmbeddingModel, vector: Vector, scope: VectorScope, k: int) -> Sequence[VectorHit]:
+        """Return the `k` most alike within the scope, best first, equal ones by unit."""
+        ...
+
+    async def count(self, model: EmbeddingModel, scope: VectorScope) -> int:
+        """Return how many vectors the scope holds."""
+        ...
+
+    async def scan(self, model: EmbeddingModel, after: UnitId | None, limit: int) -> Sequence[VectorRow]:
+        """Return vectors in order of their units, those behind `after`."""
+        ...
+
+    async def drop(self, model: EmbeddingModel) -> None:
+        """Remove everything of a model."""
         ...
 
 
