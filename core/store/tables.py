@@ -66,8 +66,9 @@ def _json(name: str, default: str = "{}") -> Column[object]:
     return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'"))
 
 
-def _ref(name: str, target: str, *, null: bool = False) -> Column[int]:
-    return Column(name, BigInteger, ForeignKey(f"voidbot.{target}.id", ondelete="CASCADE"), nullable=null)
+def _ref(name: str, target: str, *, null: bool = False, gone: str = "CASCADE", key: bool = False) -> Column[int]:
+    target_key = ForeignKey(f"voidbot.{target}.id", ondelete=gone)
+    return Column(name, BigInteger, target_key, nullable=null, primary_key=key)
 
 
 # Where and who (owners: archive, people)
@@ -81,7 +82,9 @@ _table(
     _text("topic_ref"), _text("kind", None), _ref("parent_id", "rooms", null=True), _text("name"), _text("topic"),
     _text("mode", "mention"), _text("archive", "inherit"), _flag("unattended"), _flag("paused"), _text("persona", "plain"),
     _text("language", "en"), Column("quiet_from", Time), Column("quiet_to", Time), _text("state", "active"),
-    _int("last_archived_seq"), UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
+    _int("last_archived_seq"), Column("retention_days", Integer), _flag("searchable", True), _text("archive_set_by"),
+    _at("archive_set_at", null=True), _at("closed_at", null=True),
+    UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
 )  # fmt: skip
 _table(
     "room_access", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
@@ -141,10 +144,18 @@ _table(
     Column("reply_to_ref", Text), _text("text"), _text("lang", "en"), _text("origin", "live"),
     Column("revision", Integer, nullable=False, server_default=text("0")), _at("edited_at", null=True),
     _at("deleted_at", null=True), _text("delete_reason"), Column("sources", ARRAY(BigInteger)),
+    _ref("reply_to_id", "messages", null=True, gone="SET NULL"), Column("predicted_ref", Text), Column("session", Text),
+    _text("forwarded_from"), _ref("proxy_of", "people", null=True, gone="SET NULL"), Column("origin_run", BigInteger),
+    _text("index_state", "none"),
     Column("tsv", TSVECTOR, Computed("to_tsvector('english', text)", persisted=True)),
     UniqueConstraint("room_id", "platform_ref"), Index(None, "room_id", "archived_seq", unique=True),
     Index(None, "room_id", "sent_at", "id"), Index(None, "author_id"),
     Index("messages_own_idx", "room_id", "sent_at", "id", postgresql_where=text("kind = 'bot_reply'")),
+    Index("messages_queued_idx", "room_id", "sent_at", "id", postgresql_where=text("index_state = 'queued'")),
+    Index("messages_replies_idx", "room_id", "reply_to_ref", postgresql_where=text("reply_to_ref is not null")),
+    Index("messages_predicted_idx", "room_id", "predicted_ref", postgresql_where=text("predicted_ref is not null")),
+    Index("messages_reply_to_id_idx", "reply_to_id", postgresql_where=text("reply_to_id is not null")),
+    Index("messages_proxy_of_idx", "proxy_of", postgresql_where=text("proxy_of is not null")),
     Index("messages_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     person=True,
 )  # fmt: skip
@@ -152,6 +163,93 @@ _table(
     "message_revisions", Column("message_id", BigInteger, ForeignKey("voidbot.messages.id", ondelete="CASCADE"), primary_key=True),
     Column("revision", Integer, primary_key=True, autoincrement=False), _ref("room_id", "rooms"), _int("archived_seq", None),
     Column("text", Text), _at("seen_at"), UniqueConstraint("room_id", "archived_seq"), person=True,
+)  # fmt: skip
+
+_table(
+    "attachments", _ref("message_id", "messages", key=True), Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    _text("kind", "file"), _text("name"), _text("mime"), _int("bytes"), _text("fetch_handle"), _text("caption"),
+    _text("extracted_text"), person=True,
+)  # fmt: skip
+_table(
+    "reactions", _ref("message_id", "messages", key=True), _ref("person_id", "people", key=True),
+    Column("emoji", Text, primary_key=True), _at("at"), Index(None, "person_id"), person=True,
+)  # fmt: skip
+
+# How it is found (owner: units)
+_table(
+    "units", _id(), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("message_id", "messages"),
+    Column("part", Integer, nullable=False, server_default=text("0")), _ref("author_id", "people", null=True),
+    _flag("by_bot"), _at("sent_at"), _text("kind", "text"), Column("sources", ARRAY(BigInteger), nullable=False),
+    Column("quote_from", Integer, nullable=False, server_default=text("0")), Column("quote_to", Integer),
+    Column("len", REAL, nullable=False), _text("unit_hash", None), _text("own_hash", None), Column("tsv", TSVECTOR, nullable=False),
+    UniqueConstraint("message_id", "part"), Index(None, "room_id", "sent_at"), Index(None, "author_id", "sent_at"),
+    Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}), person=True,
+)  # fmt: skip
+_table(
+    "term_df", _ref("community_id", "communities", key=True), Column("lexeme", Text, primary_key=True), _int("df"), person=True,
+)  # fmt: skip
+_table(
+    "index_stats", _ref("community_id", "communities", key=True), _int("units"), Column("avg_len", REAL, nullable=False), _at("at"),
+)  # fmt: skip
+
+# Vectors: which models, what waits to be embedded (owner: embeddings). The vectors stand in the vector store.
+_table(
+    "embedding_models", Column("name", Text, primary_key=True), Column("dimension", Integer, nullable=False),
+    _text("state", "reading"), Column("backfilled_to", BigInteger), _at("at"),
+)  # fmt: skip
+_table(
+    "embed_queue", Column("model", Text, ForeignKey("voidbot.embedding_models.name", ondelete="CASCADE"), primary_key=True),
+    Column("unit_id", BigInteger, primary_key=True, autoincrement=False), _int("community_id", None), _at("queued_at"),
+)  # fmt: skip
+
+# Histories brought along (owner: imports)
+_table(
+    "import_runs", _id(), _ref("community_id", "communities"), _text("file_sha256", None), _text("file_name"), _text("format", None),
+    _text("audience"), _json("room_map"), _int("byte_offset"), _int("line"), _json("counts"), _text("state", "running"), _text("digest"),
+    _text("actor"), _at("started_at"), _at("ended_at", null=True), UniqueConstraint("community_id", "file_sha256"),
+)  # fmt: skip
+_table(
+    "import_errors", _id(), _ref("run_id", "import_runs"), _int("line"), _int("byte"), _text("code", None), _text("excerpt"),
+    Index(None, "run_id"), person=True,
+)  # fmt: skip
+
+# Lore: repositories, folders, graphs (owner: sources)
+_table(
+    "sources", _id(), _text("kind", None), _text("location", None), _text("name", None),
+    Column("include", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("exclude", ARRAY(Text), nullable=False, server_default=text("'{}'")), _text("state", "active"), _text("head"),
+    _flag("all_rooms"), _at("added_at"), _at("synced_at", null=True), _text("error"), UniqueConstraint("name"),
+)  # fmt: skip
+_table(
+    "source_communities", _ref("source_id", "sources", key=True), _ref("community_id", "communities", key=True),
+    Index(None, "community_id"),
+)  # fmt: skip
+_table(
+    "source_rooms", _ref("source_id", "sources", key=True), _ref("room_id", "rooms", key=True), Index(None, "room_id"),
+)  # fmt: skip
+_table(
+    "source_files", _id(), _ref("source_id", "sources"), _text("path", None), _text("blob_hash", None), _int("bytes"),
+    _text("state", "taken"), _text("reason"), UniqueConstraint("source_id", "path"), Index(None, "source_id", "blob_hash"),
+)  # fmt: skip
+_table(
+    "source_chunks", _id(), _ref("source_id", "sources"), _ref("file_id", "source_files"), _int("ordinal"), _int("line_start", None),
+    _int("line_end", None), _text("symbol"), _text("blob_hash", None), _text("text", None), Column("len", REAL, nullable=False),
+    Column("tsv", TSVECTOR, nullable=False), Index(None, "source_id"), Index(None, "file_id"),
+    Index("source_chunks_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+)  # fmt: skip
+_table(
+    "source_cursors", _ref("source_id", "sources", key=True), Column("consumer", Text, primary_key=True), _text("last", None), _at("at"),
+)  # fmt: skip
+_table(
+    "graphs", _id(), _ref("source_id", "sources"), _text("content_hash", None), _int("dangling"), _at("at"), UniqueConstraint("source_id"),
+)  # fmt: skip
+_table(
+    "graph_nodes", _ref("graph_id", "graphs", key=True), Column("ref", Text, primary_key=True), _text("label"), _text("file_type"),
+    _text("source_file"), _text("source_location"),
+)  # fmt: skip
+_table(
+    "graph_edges", _id(), _ref("graph_id", "graphs"), _text("from_ref", None), _text("to_ref", None), _text("relation"),
+    _text("confidence"), Column("confidence_score", REAL), Index(None, "graph_id", "from_ref"), Index(None, "graph_id", "to_ref"),
 )  # fmt: skip
 
 # Intake and decision (owner: inbox)

@@ -19,7 +19,21 @@ TESTS = [each for each in sources("tests", "scripts", "benchmarks") if not each.
 # Who may write a table. One module each; the reason stands beside a second one.
 OWNERS: dict[str, set[str]] = {
     "places": {"communities", "rooms", "room_aliases"},
-    "archive": {"messages", "message_revisions"},
+    "archive": {"messages", "message_revisions", "attachments", "reactions"},
+    "units": {"units", "term_df", "index_stats"},
+    "embeddings": {"embedding_models", "embed_queue"},
+    "imports": {"import_runs", "import_errors"},
+    "sources": {
+        "sources",
+        "source_communities",
+        "source_rooms",
+        "source_files",
+        "source_chunks",
+        "source_cursors",
+        "graphs",
+        "graph_nodes",
+        "graph_edges",
+    },
     "people": {"people", "person_names", "memberships"},
     "access": {"roles", "membership_roles", "room_access", "room_access_roles", "room_access_users"},
     "platforms": {"platform_memory", "platform_starts"},
