@@ -151,7 +151,7 @@ _table(
     UniqueConstraint("room_id", "platform_ref"), Index(None, "room_id", "archived_seq", unique=True),
     Index(None, "room_id", "sent_at", "id"), Index(None, "author_id"),
     Index("messages_own_idx", "room_id", "sent_at", "id", postgresql_where=text("kind = 'bot_reply'")),
-    Index("messages_queued_idx", "room_id", "sent_at", "id", postgresql_where=text("index_state = 'queued'")),
+    Index("messages_queued_idx", "room_id", "sent_at", "id", postgresql_where=text("index_state in ('queued', 'near')")),
     Index("messages_replies_idx", "room_id", "reply_to_ref", postgresql_where=text("reply_to_ref is not null")),
     Index("messages_predicted_idx", "room_id", "predicted_ref", postgresql_where=text("predicted_ref is not null")),
     Index("messages_reply_to_id_idx", "reply_to_id", postgresql_where=text("reply_to_id is not null")),
@@ -179,7 +179,7 @@ _table(
 _table(
     "units", _id(), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("message_id", "messages"),
     Column("part", Integer, nullable=False, server_default=text("0")), _ref("author_id", "people", null=True),
-    _flag("by_bot"), _at("sent_at"), _text("kind", "text"), Column("sources", ARRAY(BigInteger), nullable=False),
+    _flag("by_bot"), _at("sent_at"), _text("kind", "text"), Column("sources", ARRAY(BigInteger)),
     Column("quote_from", Integer, nullable=False, server_default=text("0")), Column("quote_to", Integer),
     Column("len", REAL, nullable=False), _text("unit_hash", None), _text("own_hash", None), Column("tsv", TSVECTOR, nullable=False),
     UniqueConstraint("message_id", "part"), Index(None, "room_id", "sent_at"), Index(None, "author_id", "sent_at"),
@@ -218,7 +218,8 @@ _table(
     "sources", _id(), _text("kind", None), _text("location", None), _text("name", None),
     Column("include", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("exclude", ARRAY(Text), nullable=False, server_default=text("'{}'")), _text("state", "active"), _text("head"),
-    _flag("all_rooms"), _at("added_at"), _at("synced_at", null=True), _text("error"), UniqueConstraint("name"),
+    _flag("all_rooms"), _flag("hourly"), _int("generation"), _at("added_at"), _at("synced_at", null=True), _text("error"),
+    UniqueConstraint("name"),
 )  # fmt: skip
 _table(
     "source_communities", _ref("source_id", "sources", key=True), _ref("community_id", "communities", key=True),
@@ -245,7 +246,7 @@ _table(
 )  # fmt: skip
 _table(
     "graph_nodes", _ref("graph_id", "graphs", key=True), Column("ref", Text, primary_key=True), _text("label"), _text("file_type"),
-    _text("source_file"), _text("source_location"),
+    _text("source_file"), _text("source_location"), Column("cluster", Integer),
 )  # fmt: skip
 _table(
     "graph_edges", _id(), _ref("graph_id", "graphs"), _text("from_ref", None), _text("to_ref", None), _text("relation"),

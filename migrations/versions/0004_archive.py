@@ -26,7 +26,7 @@ alter table voidbot.messages
   add column index_state text not null default 'none'
 """
 MESSAGE_INDEXES = """
-create index messages_queued_idx on voidbot.messages (room_id, sent_at, id) where index_state = 'queued';
+create index messages_queued_idx on voidbot.messages (room_id, sent_at, id) where index_state in ('queued', 'near');
 create index messages_replies_idx on voidbot.messages (room_id, reply_to_ref) where reply_to_ref is not null;
 create index messages_predicted_idx on voidbot.messages (room_id, predicted_ref) where predicted_ref is not null;
 create index messages_reply_to_id_idx on voidbot.messages (reply_to_id) where reply_to_id is not null;
@@ -66,7 +66,7 @@ create table voidbot.units (
   by_bot boolean not null default false,
   sent_at timestamptz not null default voidbot.now(),
   kind text not null default 'text',
-  sources bigint[] not null,
+  sources bigint[],
   quote_from integer not null default 0,
   quote_to integer,
   len real not null,
@@ -145,6 +145,8 @@ create table voidbot.sources (
   state text not null default 'active',
   head text not null default '',
   all_rooms boolean not null default false,
+  hourly boolean not null default false,
+  generation bigint not null default 0,
   added_at timestamptz not null default voidbot.now(),
   synced_at timestamptz,
   error text not null default ''
@@ -209,6 +211,7 @@ create table voidbot.graph_nodes (
   file_type text not null default '',
   source_file text not null default '',
   source_location text not null default '',
+  cluster integer,
   primary key (graph_id, ref)
 );
 create table voidbot.graph_edges (
