@@ -8,6 +8,7 @@ from sqlalchemy import (
     REAL,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     Computed,
     DateTime,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -75,7 +77,8 @@ def _ref(name: str, target: str, *, null: bool = False, gone: str = "CASCADE", k
 _table(
     "communities", _id(), _text("platform", None), _text("chat_ref", None), _text("name"), _text("mind_id", None),
     _text("timezone", "UTC"), _text("language", "en"), _text("state", "active"), _text("access_state", "fresh"),
-    _int("access_epoch"), _int("settings_version", 1), UniqueConstraint("platform", "chat_ref"), Index(None, "mind_id"),
+    _int("access_epoch"), _int("settings_version", 1), _at("left_at", null=True),
+    UniqueConstraint("platform", "chat_ref"), Index(None, "mind_id"),
 )  # fmt: skip
 _table(
     "rooms", _id(), _ref("community_id", "communities"), _text("platform", None), _text("chat_ref", None),
@@ -84,7 +87,7 @@ _table(
     _text("language", "en"), Column("quiet_from", Time), Column("quiet_to", Time), _text("state", "active"),
     _int("last_archived_seq"), Column("retention_days", Integer), _flag("searchable", True), _text("archive_set_by"),
     _at("archive_set_at", null=True), _at("closed_at", null=True),
-    UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
+    UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"), person=True,
 )  # fmt: skip
 _table(
     "room_access", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
@@ -95,7 +98,8 @@ _table("roles", _id(), _ref("community_id", "communities"), _text("role_ref", No
        _at("deleted_at", null=True), UniqueConstraint("community_id", "role_ref"))  # fmt: skip
 _table(
     "people", _id(), _text("platform", None), _text("account_ref", None), _flag("is_bot"), _text("kind", "user"),
-    _flag("opted_out"), _text("limits", "default"), _at("first_seen"), UniqueConstraint("platform", "account_ref"),
+    _flag("opted_out"), _text("limits", "default"), _at("first_seen"), _flag("learn_me", True), _flag("dm_memory", True),
+    _flag("unprompted", True), _flag("erasing"), UniqueConstraint("platform", "account_ref"),
     person=True,
 )  # fmt: skip
 _table(
@@ -349,6 +353,54 @@ _table(
     Column("tat", DateTime(timezone=True), nullable=False),
     person=True,
 )
+
+# People's own facts, choices and rights (owners: facts, links, plans, exports)
+_table(
+    "profile_facts", _id(), _ref("person_id", "people"), _text("predicate", None), _text("value", None), _text("said_by", None),
+    _text("state", "current"), _flag("confirmed"), Column("sources", ARRAY(BigInteger), nullable=False), _at("stated_at"),
+    _at("ended_at", null=True), Index(None, "person_id", "predicate"), CheckConstraint("cardinality(sources) > 0", "sources"), person=True,
+)  # fmt: skip
+_table(
+    "fact_anchors", _ref("fact_id", "profile_facts", key=True), _ref("message_id", "messages", key=True),
+    Column("span_from", Integer, primary_key=True, autoincrement=False), Column("span_to", Integer, nullable=False),
+    Column("revision", Integer, nullable=False), _ref("account_id", "people"), Index(None, "message_id"), Index(None, "account_id"),
+    person=True,
+)  # fmt: skip
+_table(
+    "person_links", _id(), _ref("one_id", "people"), _ref("other_id", "people"), _at("linked_at"), _at("ended_at", null=True),
+    Index("person_links_open_key", "one_id", "other_id", unique=True, postgresql_where=text("ended_at is null")),
+    Index(None, "other_id"), person=True,
+)  # fmt: skip
+_table(
+    "link_codes", Column("code_hash", Text, primary_key=True), _text("kind", None), _ref("person_id", "people"),
+    _ref("other_id", "people", null=True), _ref("room_id", "rooms"), _text("front_end", None), _at("expires_at"),
+    Index(None, "person_id"), person=True,
+)  # fmt: skip
+_table(
+    "plans", Column("id", Text, primary_key=True), _ref("person_id", "people"), _ref("community_id", "communities"), _text("act", None),
+    _json("arguments"), _text("state"), _at("expires_at"), Index(None, "person_id"), person=True,
+)  # fmt: skip
+_table(
+    "exports", _id(), _ref("person_id", "people"), _ref("room_id", "rooms"), _text("front_end", None), _text("file_name"), _text("state", "queued"),
+    _json("counts"), _at("asked_at"), _at("expires_at", null=True), Index(None, "person_id"), person=True,
+)  # fmt: skip
+
+# What was erased: no names, no texts (owner: erasures)
+_table(
+    "erasure_ledger", _id(), _text("key_id", None), _text("key_hash"), _json("scope"), _at("until_at"), _json("counts"), _text("proof_hash"),
+    _at("at"), Index(None, "key_hash"),
+)  # fmt: skip
+_table(
+    "erasures", _ref("ledger_id", "erasure_ledger", key=True), Column("person_id", BigInteger), _int("community_id", 0),
+    Column("room_id", BigInteger), _text("front_end"), _text("trace"), _json("scope"), _text("step", None), _text("state", "running"),
+    _json("counts"), _json("places", "[]"), Column("outbox_id", BigInteger), _at("asked_at"), _at("until_at"), _at("told_at", null=True),
+    _at("ended_at", null=True), Index("erasures_running_idx", "person_id", postgresql_where=text("state = 'running'")),
+)  # fmt: skip
+_table(
+    "erasure_needles", _id(), _ref("ledger_id", "erasure_ledger"), Column("sealed", LargeBinary, nullable=False), Index(None, "ledger_id"),
+    person=True,
+)  # fmt: skip
+_table("opt_outs", Column("key_hash", Text, primary_key=True), _at("at"))
 
 # Settings, accounts of acts (owners: settings, audit)
 _table(

@@ -45,6 +45,11 @@ OWNERS: dict[str, set[str]] = {
     "budgets": {"purse_windows", "reservations", "usage"},
     "rates": {"rates"},
     "settings": {"settings"},
+    "facts": {"profile_facts", "fact_anchors"},
+    "links": {"person_links", "link_codes"},
+    "plans": {"plans"},
+    "exports": {"exports"},
+    "erasures": {"erasure_ledger", "erasures", "erasure_needles", "opt_outs"},
     "audit": {"audit"},
 }
 SECOND_WRITERS = {
