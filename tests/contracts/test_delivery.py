@@ -178,6 +178,7 @@ def test_the_page_of_dependencies_and_the_project_name_the_same() -> None:
         "Build": groups["build"],
         "Checks and tests": groups["dev"],
         "Benchmarks": groups["bench"],
+        "Building the embedding model": groups["build-model"],
     }
     assert {group: list(rows) for group, rows in listed().items()} == {
         group: names(requirements) for group, requirements in asked.items()

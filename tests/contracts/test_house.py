@@ -57,11 +57,19 @@ SECOND_WRITERS = {
     ("rooms", "archive"): "counts last_archived_seq up in the statement that stores the message",
     ("inbox", "decisions"): "makes the event part of its turn in the statement that says so",
     ("turns", "decisions"): "the same statement notes the job that answers",
+    ("messages", "units"): "settles index_state in the statement that writes the units",
+    ("embed_queue", "units"): "queues a unit's vector in the statement that writes the unit",
     ("audit", "jobs"): "the queue's own account of a requeue, in the requeue's transaction",
 }
 QUEUE = {"core/store/jobs.py", "core/store/leases.py"}
 # SDKs are imported where a provider or a front end is built, so that an idle process does not hold them.
-LAZY = {"core/providers/models.py", "core/providers/local_llm.py", "bot/platforms.py"}
+LAZY = {
+    "core/providers/models.py",
+    "core/providers/local_llm.py",
+    "core/providers/minilm.py",
+    "core/providers/embeddings.py",
+    "bot/platforms.py",
+}
 # The Clock port's one implementation. Everything else is given it.
 CLOCKS = {"bot/clock.py"}
 # Every error becomes an outcome, a line, or a dropped figure here; elsewhere errors are named.
