@@ -52,6 +52,7 @@ from core.prompt.tokens import estimate
 from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
+from core.retrieval.indexing import Indexing, IndexWork, index_all
 from core.store import budgets
 from core.store.access import ReadableRooms
 from core.store.engine import Database, transaction_is_open
@@ -226,6 +227,7 @@ async def _prepare(parts: Parts, say: Say, *, terminal: bool) -> None:
         if settings.sample is True or (settings.sample is None and terminal):
             sample = read_sample(PROJECT / "data" / "sample_community.yaml")
             if count := await load_sample(tx, sample, "console", parts.clock.now()):
+                await index_all(tx)
                 say(f"sample community: {count} messages in {len(sample.rooms)} rooms")
 
 
@@ -261,10 +263,12 @@ def _receiver(parts: Parts) -> Receiver:
 def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
     upkeep = Upkeep(parts.metrics.observe)
+    indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
     found: list[AnyKind] = [
         Kind(name="reply", pool="chat", payload=TurnWork, run=_traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
         Kind(name="command", pool="chat", payload=TurnWork, run=_traced(_dispatcher(parts).run), timeout_s=30),
         Kind(name="send", pool="send", payload=SendWork, run=_traced(_deliverer(parts).run), timeout_s=120),
+        Kind(name="index", pool="upkeep", payload=IndexWork, run=_traced(indexing.run), timeout_s=600),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=_traced(upkeep.run), timeout_s=600),
     ]
     return {kind.name: kind for kind in found}

@@ -9,6 +9,7 @@ from core.chat import receipts
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.ids import RoomId
+from core.domain.retrieval import Query
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.providers.quotes import Quote, block
@@ -28,9 +29,19 @@ async def search(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     authors = None
     if (name := call.options.get("person")) is not None:
         authors = await people.list_named(tx, call.community_id, name.lstrip("@"))
-    hits = await retrieval.search(
-        tx, call.options["query"], rooms, k=SEARCH_HITS, authors=authors, since=_since(call), floor=0.0, prompts=True
+    query = Query(
+        text=call.options["query"],
+        community_id=call.community_id,
+        readable=readable,
+        rooms=rooms,
+        authors=None if authors is None else tuple(authors),
+        since=_since(call),
+        now=call.now,
+        k=SEARCH_HITS,
+        floor=0.0,
+        people_only=True,
     )
+    hits = await retrieval.search(tx, query)
     language, room = call.room.language, call.room.id
     if not hits:
         return CommandAnswer(services.stock.pick(language, StockKey.SEARCH_NONE, 0))

@@ -20,7 +20,7 @@ from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
 from core.domain.prompt import RequestContext, Role
-from core.domain.retrieval import unaddressed
+from core.domain.retrieval import SAID, Query, unaddressed
 from core.domain.rooms import Community, Room
 from core.domain.speech import (
     Draft,
@@ -172,9 +172,17 @@ class Replier:
         await inbox.start_turn(tx, turn_id)
         venue: Venue = Private(turn.person_id) if turn.private else InRoom(room.id)
         readable = await self.readable.load(tx, community.id, venue, turn.person_id, epoch=place.mind_epoch)
-        hits = await retrieval.search(
-            tx, unaddressed(turn.text), readable, k=PASSAGES, but_not=(room.id, turn.reply_to)
+        query = Query(
+            text=unaddressed(turn.text),
+            community_id=community.id,
+            readable=readable,
+            now=now,
+            k=PASSAGES,
+            but_not=(room.id, turn.reply_to),
+            people_only=True,
+            kinds=SAID,
         )
+        hits = await retrieval.search(tx, query)
         parts = ChatParts(
             passages=tuple(passage_of(hit.message) for hit in hits),
             persona=self.catalog.personas.get(room.persona, self.catalog.personas["plain"]),

@@ -1,12 +1,35 @@
-"""How well a message fits a question, from the words they share and how rare those are. Pure."""
+"""What is asked of the archive, and how well a message fits: shared words, likeness, who speaks, when. Pure."""
 
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
+from core.domain.vectors import EmbeddingModel, VectorHit
 
 FOUND_FROM = 0.4
-"""Share of the question's weight that a message must hold to be quoted (0 to 1)."""
+"""Share of the question's weight that a message's own words must hold to be quoted (0 to 1)."""
+LIKE_FROM = 0.5
+"""Likeness from which a message is found that shares no word with the question (-1 to 1)."""
+DENSE_SHARE = 0.5
+"""How much likeness counts beside shared words (0 to 1)."""
+DENSE_SHARE_EXACT = 0.2
+"""The same where the question holds an identifier or a quoted phrase."""
+NAMED_SPEAKER = 1.15
+"""What it is worth that the one person speaks whom the question names."""
+BOT_SPEAKER = 0.5
+"""What is left of a bot's words, unless the question is about them."""
+HALF_LIFE = timedelta(days=30)
+RECENCY_FLOOR = 0.5
+MOST_HITS = 50
+SAID = frozenset({"text", "reply", "forward", "sticker", "media", "poll"})
+"""Kinds of messages that were not said to the bot: a question is no answer to the next one."""
+QUERY_CHARS = 2_000
+"""A longer question is reduced to its rarest words."""
 ECHO_OVERLAP = 0.8
 ECHO_WORDS = 4
 _WORD = re.compile(r"\w+")
@@ -23,10 +46,148 @@ def rarity(document_count: int, holders: int) -> float:
     return math.log(1 + (max(document_count, holders) - holders + 0.5) / (holders + 0.5))
 
 
-def coverage(terms: Collection[str], held: Collection[str], weights: Mapping[str, float]) -> float:
-    """Return which share of the question's weight a message holds; 0 to 1, 0 for a question without words."""
-    whole = sum(weights[term] for term in terms)
-    return sum(weights[term] for term in held) / whole if whole else 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is looked for, for whom, and where.
+
+    `readable`: the rooms whose words may be used, for the venue and the asker of this very request. `rooms`,
+    `authors`, `since` (inside) and `until` (outside) narrow it and never widen it. `but_not`: the room and
+    platform id of the question itself. `people_only`: no bot's words. `floor`: the least share of the
+    question's weight, or the likeness, that a hit must have. `latest`: newer counts more. `spread`: hits that
+    crowd into one spot or come from one author make room for others.
+    """
+
+    text: str
+    community_id: CommunityId
+    readable: frozenset[RoomId]
+    now: datetime
+    k: int
+    rooms: frozenset[RoomId] | None = None
+    authors: tuple[PersonId, ...] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    kinds: frozenset[str] | None = None
+    but_not: tuple[RoomId, str] | None = None
+    people_only: bool = False
+    floor: float = FOUND_FROM
+    latest: bool = False
+    spread: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= MOST_HITS:
+            raise ValueError(f"search: between 1 and {MOST_HITS} hits can be asked for, not {self.k}")
+
+    @property
+    def searched(self) -> frozenset[RoomId]:
+        """The rooms that are looked through."""
+        return self.readable if self.rooms is None else self.readable & self.rooms
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What the vector store found for a question; empty where there is none, or it did not answer in time."""
+
+    model: EmbeddingModel | None = None
+    hits: tuple[VectorHit, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Why a message was found: shared words, likeness, and the factors of speaker and time. For receipts."""
+
+    lexical: float
+    dense: float
+    share: float
+    speaker: float = 1.0
+    recency: float = 1.0
+    model: str = ""
+
+
+def dense_share(exact: bool, any_vectors: bool) -> float:
+    """Return how much likeness counts; 0 where no vector was found."""
+    if not any_vectors:
+        return 0.0
+    return DENSE_SHARE_EXACT if exact else DENSE_SHARE
+
+
+def recency(age: timedelta, latest: bool) -> float:
+    """Return what age leaves of a score: all of it, unless the newest is asked for."""
+    if not latest:
+        return 1.0
+    lives: float = max(age, timedelta()) / HALF_LIFE
+    return max(RECENCY_FLOOR, math.exp2(-lives))
+
+
+def speaker_factor(author: PersonId | None, by_bot: bool, named: PersonId | None, about_bot: bool) -> float:
+    """Return what it counts who speaks. `named`: the one person whom the question names, if it is one."""
+    factor = NAMED_SPEAKER if named is not None and author == named else 1.0
+    return factor * (BOT_SPEAKER if by_bot and not about_bot else 1.0)
+
+
+SPREAD_WINDOW = 6
+"""How many messages of a room in a row are one spot."""
+SPREAD_FIRST = 10
+SPREAD_IN_WINDOW = 2
+"""How many of the first hits one spot may hold."""
+SAME_FROM = 0.9
+"""From which share of equal words two texts are the same."""
+
+
+def spread(places: Sequence[tuple[RoomId, int, PersonId | None]], k: int, *, by_author: bool) -> list[int]:
+    """Return the indices of hits in the order that lets no spot and no author crowd out the others.
+
+    At most two of the first ten stand in one window of six messages and, with `by_author`, at most half of `k`
+    come from one author. What has to wait comes after, in its order.
+
+    Args:
+        places: Room, place in the room's order, and author of each hit, best first.
+        k: How many are wanted.
+        by_author: Whether authors are held back too.
+    """
+    taken: list[int] = []
+    waiting: list[int] = []
+    authors: Counter[PersonId | None] = Counter()
+    for index, (room, position, author) in enumerate(places):
+        near = sum(
+            1 for other in taken if places[other][0] == room and abs(places[other][1] - position) < SPREAD_WINDOW
+        )
+        crowded = len(taken) < SPREAD_FIRST and near >= SPREAD_IN_WINDOW
+        if crowded or (by_author and authors[author] >= max(1, k // 2)):
+            waiting.append(index)
+        else:
+            taken.append(index)
+            authors[author] += 1
+    return taken + waiting
+
+
+def collapse(texts: Sequence[tuple[MessageId, datetime, str]]) -> dict[MessageId, int]:
+    """Return which of near-equal texts stay, the earliest of each kind, with how many it stands for.
+
+    Args:
+        texts: Id, time and text of each hit, best first.
+    """
+    kept: list[tuple[MessageId, datetime, frozenset[str], str]] = []
+    counts: dict[MessageId, int] = {}
+    for message_id, at, text in texts:
+        words, plain = _words(text), " ".join(text.casefold().split())
+        for n, (other, other_at, other_words, other_plain) in enumerate(kept):
+            if plain == other_plain or _overlap(words, other_words) >= SAME_FROM:
+                counts[other] += 1
+                if at < other_at:
+                    counts[message_id] = counts.pop(other)
+                    kept[n] = (message_id, at, words, plain)
+                break
+        else:
+            kept.append((message_id, at, words, plain))
+            counts[message_id] = 1
+    return counts
+
+
+def _overlap(some: frozenset[str], other: frozenset[str]) -> float:
+    if min(len(some), len(other)) < ECHO_WORDS:
+        return 0.0
+    return len(some & other) / max(len(some), len(other))
 
 
 def is_echo(question: str, text: str) -> bool:

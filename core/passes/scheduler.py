@@ -1,6 +1,7 @@
 """Ticks to slots: a library says when, the queue's keys say that each slot is taken once by whoever comes first."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,12 +11,15 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from core.domain.errors import BotError
 from core.domain.jobs import UPKEEP_HEAD_START_S, KeyScope, NewJob
 from core.ports import Clock
+from core.retrieval.indexing import queue_indexing
 from core.store import jobs
-from core.store.engine import Database
+from core.store.engine import Database, Tx
 
 log = structlog.get_logger()
 
 UPKEEP_EVERY = timedelta(minutes=5)
+INDEX_EVERY = timedelta(seconds=2)
+"""How often rooms are looked for in which messages wait for the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +32,15 @@ class Scheduler:
     async def run(self) -> None:
         """Tick until cancelled; the first tick comes at once."""
         ticks = AsyncIOScheduler(timezone="UTC")
-        ticks.add_job(
-            self.tick,
-            "interval",
-            seconds=UPKEEP_EVERY.total_seconds(),
-            coalesce=True,
-            max_instances=1,
-            misfire_grace_time=int(UPKEEP_EVERY.total_seconds()),
-        )
+        for call, every in ((self.tick, UPKEEP_EVERY), (self.look, INDEX_EVERY)):
+            ticks.add_job(
+                call,
+                "interval",
+                seconds=every.total_seconds(),
+                coalesce=True,
+                max_instances=1,
+                misfire_grace_time=int(every.total_seconds()),
+            )
         ticks.start()
         try:
             await self.tick()
@@ -46,9 +51,16 @@ class Scheduler:
     async def tick(self) -> None:
         """Queue what is due; a store that is down is logged and asked again at the next tick."""
         slot = slot_of(self.clock.now(), UPKEEP_EVERY)
+        await self._queue(lambda tx: jobs.enqueue(tx, [upkeep_job(slot)]))
+
+    async def look(self) -> None:
+        """Queue the indexing of what was said or changed since."""
+        await self._queue(queue_indexing)
+
+    async def _queue(self, work: Callable[[Tx], Awaitable[object]]) -> None:
         try:
             async with self.database.transaction(durable=False) as tx:
-                await jobs.enqueue(tx, [upkeep_job(slot)])
+                await work(tx)
         except BotError as exc:
             log.warning("scheduler.tick_failed", error=str(exc))
 

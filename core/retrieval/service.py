@@ -1,94 +1,238 @@
 """Search over archived messages: the only way to their text for chat and commands.
 
-The database decides visibility: the readable rooms are part of the statement that reads the rows.
+The database decides visibility: the readable rooms are part of every statement that reads the rows. Likeness is
+asked of a vector store before, outside any transaction (`near`); it returns ids, which count only as far as the
+statements here find their rows.
 """
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from core.domain.ids import PersonId, RoomId
-from core.domain.retrieval import FOUND_FROM, coverage, is_echo, rarity
+import structlog
+
+from core.domain.errors import BotError
+from core.domain.ids import MessageId
+from core.domain.retrieval import (
+    LIKE_FROM,
+    QUERY_CHARS,
+    Near,
+    Query,
+    Scores,
+    collapse,
+    dense_share,
+    is_echo,
+    rarity,
+    recency,
+    speaker_factor,
+    spread,
+)
+from core.domain.units import fold, identifiers, is_identifier
+from core.domain.vectors import VectorScope
+from core.ports import Embedder, VectorStore
+from core.store import archive, people, places, units
 from core.store.archive import ArchivedMessage
 from core.store.engine import Tx
-from core.store.search import Candidate, read_messages, search_messages
+from core.store.units import Candidate, Filter, Term
 
-CANDIDATES = 400
-"""How many messages that share a word with the question are weighed, newest first."""
-TERMS = 24
-"""How many words of a question count; a longer one is cut to its first."""
+log = structlog.get_logger()
+
+TERMS = 40
+"""How many words of a question count, its rarest."""
+POOL = 100
+"""How many of the best by words, and how many by likeness, are weighed against each other."""
+CANDIDATES = 6_000
+"""How many units may hold the words that choose the candidates; commoner words only add to the score."""
+NEAR_MS = 400
+"""How long likeness may take; after that a search goes by words alone."""
+_PHRASE = re.compile(r"[\"“„«]([^\"”“»]{2,200})[\"”“»]")
+_NOT = re.compile(r"(?:\A|\s)-(\w{2,60})\b")
+_ABOUT_BOT = re.compile(r"\b(?:you|your|yours|the bot|void|voidbot|assistant)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message with its score: the share of the question's weight that it holds, 0 to 1."""
+    """A message with its score. `alike`: how many near-equal messages it stands for, itself counted."""
 
     message: ArchivedMessage
     score: float
+    scores: Scores
+    alike: int = 1
+    quote_from: int = 0
+    quote_to: int | None = None
+
+    @property
+    def quote(self) -> str:
+        """The part of the message that was found, verbatim."""
+        return self.message.text[self.quote_from : self.quote_to]
 
 
-async def search(
-    tx: Tx,
-    text: str,
-    readable: Collection[RoomId],
-    *,
-    k: int,
-    but_not: tuple[RoomId, str] | None = None,
-    authors: Sequence[PersonId] | None = None,
-    since: datetime | None = None,
-    floor: float = FOUND_FROM,
-    prompts: bool = False,
-) -> tuple[Hit, ...]:
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """The embedder and the store whose vectors it made."""
+
+    embedder: Embedder
+    store: VectorStore
+
+    async def near(self, query: Query) -> Near:
+        """Return what is like the question in its rooms; no transaction may be open.
+
+        A model or store that fails or is slow leaves the search to words, and `note` says so.
+        """
+        if not query.searched or not query.text.strip():
+            return Near()
+        scope = VectorScope(
+            community_id=query.community_id,
+            rooms=query.searched,
+            authors=frozenset(query.authors or ()),
+            since=query.since,
+            until=query.until,
+            kinds=query.kinds or frozenset(),
+        )
+        model = self.embedder.model
+        try:
+            async with asyncio.timeout(NEAR_MS / 1000):
+                (vector,) = await self.embedder.embed([query.text[:QUERY_CHARS]])
+                hits = await self.store.search(model, vector, scope, POOL)
+        except TimeoutError:
+            return Near(note="dense_skipped")
+        except BotError as exc:
+            log.warning("search.dense_unavailable", error=str(exc))
+            return Near(note="dense_unavailable")
+        return Near(model, tuple(hits))
+
+
+async def search(tx: Tx, query: Query, near: Near = Near()) -> tuple[Hit, ...]:  # noqa: B008  # frozen
     """Return the best messages of the readable rooms, best first; empty rather than anything.
 
     Args:
         tx: An open transaction: rows and readable rooms are of one moment.
-        text: The question, as people write it.
-        readable: From `ReadableRooms`, for the venue and the asker of this very request.
-        k: How many at most.
-        but_not: The room and platform id of the question itself.
-        authors: Only what these people said; None for anyone.
-        since: Only what was said since then.
-        prompts: Whether what was said to the bot is found too.
-        floor: The least share of the question's weight that a hit must hold.
+        query: What is looked for, and where it may be.
+        near: What `Likeness.near` found for the same query.
     """
-    rooms = sorted(readable)
-    if not rooms:
+    if not query.searched:
         return ()
-    found = await search_messages(
-        tx,
-        rooms,
-        text,
-        most_terms=TERMS,
-        limit=CANDIDATES,
-        but_not=but_not,
-        authors=authors,
-        since=since,
-        prompts=prompts,
-    )
-    holders = Counter(term for candidate in found.candidates for term in candidate.terms)
-    weights = {term: rarity(found.total, holders[term]) for term in found.terms}
-    scored = [(coverage(found.terms, each.terms, weights), each) for each in found.candidates]
-    good = sorted(
-        (pair for pair in scored if pair[0] >= floor),
-        key=lambda pair: (-pair[0], -pair[1].sent_at.timestamp(), pair[1].id),
-    )
-    return await _read_best(tx, rooms, text, good, k)
+    candidates, whole = await _candidates(tx, query, near)
+    if not candidates:
+        return ()
+    ranked = await _rank(tx, query, near, candidates, whole)
+    return await _read_best(tx, query, ranked)
 
 
-async def _read_best(
-    tx: Tx, rooms: Sequence[RoomId], text: str, good: Sequence[tuple[float, Candidate]], k: int
-) -> tuple[Hit, ...]:
-    """Read the best until `k` of them are no echo of the question; an echo is dear to recognise."""
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    candidate: Candidate
+    score: float
+    scores: Scores
+
+
+async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate], float]:
+    """Return what holds the question's words or is like it, and the weight of all its words."""
+    languages = await places.languages_of(tx, query.community_id)
+    text = query.text
+    if len(text) > QUERY_CHARS:
+        text = text[: 10 * QUERY_CHARS]
+    idents = identifiers(text)
+    found = await units.read_terms(tx, query.community_id, languages, fold(text), idents)
+    terms = [Term(lexemes, rarity(found.units, df)) for lexemes, df in zip(found.lexemes, found.df, strict=True)]
+    counted = sorted(zip(terms, found.df, strict=True), key=lambda pair: (pair[1], pair[0].lexemes))[:TERMS]
+    if not counted and not near.hits:
+        return [], 0.0
+    narrowed = Filter(
+        community_id=query.community_id,
+        rooms=sorted(query.searched),
+        readable=sorted(query.readable),
+        languages=languages,
+        authors=query.authors,
+        since=query.since,
+        until=query.until,
+        kinds=None if query.kinds is None else sorted(query.kinds),
+        people_only=query.people_only,
+        but_not=None if query.but_not is None else await archive.id_of(tx, *query.but_not),
+    )
+    also = [int(hit.unit_id) for hit in near.hits]
+    weighed = [term for term, _ in counted]
+    chosen = await units.search_units(
+        tx, _choosing(counted, CANDIDATES), weighed, found.avg_len, narrowed, limit=POOL, also=also
+    )
+    return chosen, sum(term.weight for term in weighed)
+
+
+def _choosing(counted: Sequence[tuple[Term, int]], cap: int) -> str:
+    """Return the words that choose the candidates, as a tsquery: the rarest, as long as few enough units hold them."""
+    chosen: list[str] = []
+    total = 0
+    for term, df in counted:
+        total += df
+        if chosen and total > cap:
+            break
+        chosen.append(f"({term.query()})")
+    if len(chosen) == 1 and total > cap and len(counted) > 1:
+        others = " | ".join(f"({term.query()})" for term, _ in counted[1:])
+        return f"{chosen[0]} & ({others})"
+    return " | ".join(chosen)
+
+
+async def _rank(tx: Tx, query: Query, near: Near, candidates: Sequence[Candidate], whole: float) -> list[_Ranked]:
+    likeness = {int(hit.unit_id): hit for hit in near.hits}
+    exact = is_identifier(query.text) or bool(_PHRASE.search(query.text)) or bool(identifiers(query.text))
+    share = dense_share(exact, bool(near.hits))
+    best = max((candidate.score for candidate in candidates), default=0.0) or 1.0
+    authors = sorted({candidate.author_id for candidate in candidates if candidate.author_id is not None})
+    named = await people.named_in(tx, authors, query.text)
+    speaker = named[0] if len(named) == 1 else None
+    about_bot = bool(_ABOUT_BOT.search(query.text))
+    ranked: list[_Ranked] = []
+    for candidate in candidates:
+        hit = likeness.get(candidate.unit_id)
+        dense = max(0.0, hit.score) if hit is not None and hit.unit_hash == candidate.own_hash else 0.0
+        factor = speaker_factor(candidate.author_id, candidate.by_bot, speaker, about_bot)
+        fresh = recency(query.now - candidate.sent_at, query.latest)
+        held = candidate.share / whole if whole else 0.0
+        scores = Scores(candidate.score, dense, held, factor, fresh, near.model.name if near.model else "")
+        score = ((1 - share) * candidate.score / best + share * dense) * factor * fresh
+        ranked.append(_Ranked(candidate, score, scores))
+    return sorted(ranked, key=lambda each: (-each.score, -each.candidate.sent_at.timestamp(), each.candidate.unit_id))
+
+
+async def _read_best(tx: Tx, query: Query, ranked: Sequence[_Ranked]) -> tuple[Hit, ...]:
+    """Read the best until `k` of them are neither echo nor copy of another."""
+    good = _one_each([each for each in ranked if _fits(each, query)])
+    if query.spread:
+        places_ = [(each.candidate.room_id, each.candidate.position, each.candidate.author_id) for each in good]
+        by_author = query.authors is None and query.rooms is None
+        good = [good[index] for index in spread(places_, query.k, by_author=by_author)]
     hits: list[Hit] = []
-    for first in range(0, len(good), 2 * k):
-        batch = good[first : first + 2 * k]
-        messages = await read_messages(tx, rooms, [candidate.id for _, candidate in batch])
-        for score, candidate in batch:
-            message = messages.get(candidate.id)
-            if message is not None and not is_echo(text, message.text):
-                hits.append(Hit(message, score))
-            if len(hits) == k:
-                return tuple(hits)
-    return tuple(hits)
+    readable = sorted(query.readable)
+    for first in range(0, len(good), 2 * query.k):
+        batch = good[first : first + 2 * query.k]
+        messages = await archive.read_messages(tx, readable, [each.candidate.message_id for each in batch])
+        for each in batch:
+            message = messages.get(each.candidate.message_id)
+            if message is not None and not is_echo(query.text, message.text):
+                span = each.candidate.quote_from, each.candidate.quote_to
+                hits.append(Hit(message, each.score, each.scores, 1, *span))
+        hits = _without_copies(hits)
+        if len(hits) >= query.k:
+            break
+    return tuple(hits[: query.k])
+
+
+def _fits(each: _Ranked, query: Query) -> bool:
+    if query.floor <= 0:
+        return each.score > 0
+    return each.scores.share >= query.floor or each.scores.dense >= LIKE_FROM
+
+
+def _one_each(ranked: Sequence[_Ranked]) -> list[_Ranked]:
+    """Keep the best part of each message."""
+    seen: dict[MessageId, _Ranked] = {}
+    for each in ranked:
+        seen.setdefault(each.candidate.message_id, each)
+    return list(seen.values())
+
+
+def _without_copies(hits: Sequence[Hit]) -> list[Hit]:
+    counts = collapse([(hit.message.id, hit.message.sent_at, hit.message.text) for hit in hits])
+    return [replace(hit, alike=max(hit.alike, counts[hit.message.id])) for hit in hits if hit.message.id in counts]

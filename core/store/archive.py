@@ -39,8 +39,8 @@ with known as (select 1 from voidbot.messages where room_id = $2 and platform_re
                  where id = $2 and not exists (select 1 from known) returning last_archived_seq),
      stored as (insert into voidbot.messages
                     (community_id, room_id, author_id, platform_ref, archived_seq, kind, text, sent_at, reply_to_ref,
-                     origin, sources)
-                select $1, $2, $3, $4, last_archived_seq, $5, $6, $7, $8, $9, $10 from counted
+                     origin, sources, index_state)
+                select $1, $2, $3, $4, last_archived_seq, $5, $6, $7, $8, $9, $10, 'queued' from counted
                 on conflict (room_id, platform_ref) do nothing returning id, room_id, archived_seq)
 insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq, text)
 select id, 0, room_id, archived_seq, null from stored returning message_id
@@ -70,7 +70,8 @@ with counted as (update voidbot.rooms set last_archived_seq = last_archived_seq 
                    (select 1 from voidbot.messages where room_id = $1 and platform_ref = $2
                     and deleted_at is null and text <> $3 and (edited_at is null or edited_at <= $4))
                  returning last_archived_seq),
-     changed as (update voidbot.messages m set text = $3, revision = revision + 1, edited_at = $4
+     changed as (update voidbot.messages m set text = $3, revision = revision + 1, edited_at = $4,
+                   index_state = 'queued'
                  from counted where m.room_id = $1 and m.platform_ref = $2 returning m.id, m.revision)
 insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq, text)
 select changed.id, changed.revision, $1, counted.last_archived_seq, null from changed, counted returning message_id
@@ -86,8 +87,8 @@ async def bury_message(tx: Tx, room_id: RoomId, platform_ref: str, reason: str) 
     """Turn a message into a tombstone: its words go, its place in the thread stays."""
     return bool(
         await tx.execute(
-            "update voidbot.messages set text = '', deleted_at = voidbot.now(), delete_reason = $3"
-            " where room_id = $1 and platform_ref in ($2, 'own:' || $2) and deleted_at is null",
+            "update voidbot.messages set text = '', deleted_at = voidbot.now(), delete_reason = $3,"
+            " index_state = 'queued' where room_id = $1 and platform_ref in ($2, 'own:' || $2) and deleted_at is null",
             room_id,
             platform_ref,
             reason,
@@ -161,6 +162,25 @@ async def find_message(
     """Return one message by its platform id, as far as `readable` allows."""
     row = await tx.fetchrow(_BY_REF, readable, room_id, platform_ref)
     return None if row is None else message_of(row)
+
+
+_READ = f"{COLUMNS} from voidbot.messages m {JOINS} where {USABLE} and m.id = any($2::bigint[])"
+
+
+async def read_messages(
+    tx: Tx, readable: Sequence[RoomId], ids: Sequence[MessageId]
+) -> dict[MessageId, ArchivedMessage]:
+    """Return these messages by id, as far as `readable` allows."""
+    found = map(message_of, await tx.fetch(_READ, readable, ids))
+    return {message.id: message for message in found}
+
+
+async def id_of(tx: Tx, room_id: RoomId, platform_ref: str) -> MessageId | None:
+    """Return our id of a message of a room."""
+    found = await tx.fetchval(
+        "select id from voidbot.messages where room_id = $1 and platform_ref = $2", room_id, platform_ref
+    )
+    return None if found is None else MessageId(found)
 
 
 _CHAIN = f"""

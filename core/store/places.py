@@ -378,3 +378,9 @@ async def find_community(tx: Tx, platform: str, ref: str) -> CommunityId | None:
     """Return the community with this platform id."""
     found = await tx.fetchval("select id from voidbot.communities where platform = $1 and chat_ref = $2", platform, ref)
     return None if found is None else CommunityId(found)
+
+
+async def languages_of(tx: Tx, community_id: CommunityId) -> list[str]:
+    """Return the languages of the community's rooms."""
+    rows = await tx.fetch("select distinct language from voidbot.rooms where community_id = $1", community_id)
+    return sorted(row["language"] for row in rows)

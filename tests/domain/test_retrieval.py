@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.retrieval import coverage, is_echo, rarity, unaddressed
+from core.domain.retrieval import is_echo, rarity, unaddressed
 
 COUNTS = st.integers(0, 10**6)
 
@@ -13,15 +13,6 @@ COUNTS = st.integers(0, 10**6)
 def test_a_rarer_word_never_weighs_less(documents: int, holders: int) -> None:
     assert rarity(documents, holders) >= 0
     assert rarity(max(documents, holders + 1), holders) >= rarity(max(documents, holders + 1), holders + 1)
-
-
-@given(st.dictionaries(st.text(max_size=5), st.floats(0.01, 20), min_size=1), st.data())
-def test_a_share_lies_between_nothing_and_all(weights: dict[str, float], data: st.DataObject) -> None:
-    held = data.draw(st.sets(st.sampled_from(sorted(weights))))
-    share = coverage(list(weights), held, weights)
-    assert 0 <= share <= 1 + 1e-9
-    assert coverage(list(weights), list(weights), weights) == pytest.approx(1)
-    assert coverage([], [], {}) == 0
 
 
 @pytest.mark.parametrize(

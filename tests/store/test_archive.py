@@ -1,10 +1,11 @@
 """The archive: once, in order, with the newest words, and nothing of who is gone or may not be heard."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
+from core.domain.retrieval import Query
 from core.domain.rooms import ArchiveSwitch, RoomKind, RoomState
 from core.retrieval import service
 from core.store import access, archive, people, places
@@ -65,6 +66,11 @@ async def test_the_newest_edit_wins_whatever_the_order(database: Database, home:
         assert await archive.list_transcript(tx, [home[1]], home[1], limit=9, since=now - timedelta(hours=1)) == []
 
 
+def _query(home: Home, text: str, *readable: RoomId) -> Query:
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    return Query(text=text, community_id=home[0], readable=frozenset(readable), now=at, k=9, floor=0.0)
+
+
 async def test_reading_stops_at_rooms_sources_and_people(database: Database, home: Home, clock: ManualClock) -> None:
     _, one, two, ana = home
     now = clock.now()
@@ -78,7 +84,7 @@ async def test_reading_stops_at_rooms_sources_and_people(database: Database, hom
                 message.text
                 for message in await archive.list_transcript(tx, readable, one, limit=9, since=now - timedelta(1))
             }
-            hits = await service.search(tx, "lantern", readable, k=9)
+            hits = await service.search(tx, _query(home, "lantern", *readable))
             assert {hit.message.text for hit in hits if hit.message.room_id == one} == found
             return {hit.message.text for hit in hits}
 
@@ -107,7 +113,7 @@ async def test_a_circle_of_replies_ends(database: Database, home: Home, clock: M
 async def test_any_question_can_be_searched(database: Database, home: Home, clock: ManualClock, query: str) -> None:
     async with database.transaction() as tx:
         await _say(tx, home, "m1", "the lamp's cord is \x00 blue \ud800", clock.now())
-        await service.search(tx, query, [home[1]], k=5)
+        await service.search(tx, _query(home, query, home[1]))
 
 
 async def test_a_community_that_was_left_closes_its_rooms(database: Database, home: Home) -> None:

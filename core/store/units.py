@@ -1,0 +1,489 @@
+"""Units: what the index holds for each message. Only this module writes these tables.
+
+A unit is made from a message and its neighbours by `core/domain/units.py`; its tsvector carries the fields as
+weights: A own words, B near, C far, D when. A message says in `index_state` whether its unit is made, so a search
+can read what is not indexed yet from the messages themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
+from core.domain.units import Spoken, Unit
+from core.store.engine import Row, Tx
+
+BESIDE_CHARS = 8_000
+"""What is indexed of a message's files."""
+WINDOW = 500
+"""How many messages of a room one step reads."""
+MARGIN = 4
+"""How many messages before the first that waits are read: the neighbours of its neighbours."""
+UNINDEXED = 200
+"""How many of the newest messages that wait for their units a search reads."""
+UNSEARCHED = ("system", "command")
+"""Kinds that no search returns."""
+
+_CONFIGS = {
+    "da": "danish", "de": "german", "en": "english", "es": "spanish", "fi": "finnish", "fr": "french",
+    "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese", "ro": "romanian",
+    "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+
+
+def config_of(language: str) -> str:
+    """Return Postgres' text search configuration for a room's language; `simple` where it has none."""
+    return _CONFIGS.get(language.lower()[:2], "simple")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A message read for indexing. `changed`: it is new, edited or gone itself; else only a neighbour was."""
+
+    spoken: Spoken
+    ref: str
+    reply_to: str | None
+    waits: bool
+    changed: bool
+
+
+_ROOMS = """
+with recursive found as (
+    (select room_id from voidbot.messages where index_state in ('queued', 'near') order by room_id limit 1)
+    union all
+    select (select m.room_id from voidbot.messages m where m.index_state in ('queued', 'near') and m.room_id > f.room_id
+            order by m.room_id limit 1) from found f where f.room_id is not null)
+select f.room_id, r.community_id, r.language from found f join voidbot.rooms r on r.id = f.room_id limit $1"""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomToIndex:
+    """A room in which messages wait for their units."""
+
+    room_id: RoomId
+    community_id: CommunityId
+    language: str
+
+
+async def rooms_waiting(tx: Tx, limit: int) -> list[RoomToIndex]:
+    """Return rooms in which messages wait to be indexed."""
+    rows = await tx.fetch(_ROOMS, limit)
+    return [RoomToIndex(RoomId(r["room_id"]), CommunityId(r["community_id"]), r["language"]) for r in rows]
+
+
+async def find_room(tx: Tx, room_id: RoomId) -> RoomToIndex | None:
+    """Return a room as the index needs it; None if it is gone."""
+    row = await tx.fetchrow("select id, community_id, language from voidbot.rooms where id = $1", room_id)
+    return None if row is None else RoomToIndex(RoomId(row["id"]), CommunityId(row["community_id"]), row["language"])
+
+
+_SPOKEN = f"""
+select m.id, m.room_id, m.author_id, coalesce(n.name, p.account_ref, '') as speaker,
+       coalesce(p.is_bot, false) as by_bot, m.sent_at, m.text, m.kind, m.session, m.sources, m.platform_ref,
+       m.reply_to_ref,
+       m.deleted_at is null and p.id is not null and not p.opted_out
+         and m.kind <> all(array{list(UNSEARCHED)!r}::text[]) as usable,
+       m.index_state in ('queued', 'near') as waits, m.index_state = 'queued' as changed,
+       coalesce((select string_agg(concat_ws(' ', a.name, a.caption, a.extracted_text), ' ' order by a.ordinal)
+                 from voidbot.attachments a where a.message_id = m.id), '') as beside
+"""
+_WINDOW = f"""
+with start as (select sent_at, id from voidbot.messages where room_id = $1 and index_state in ('queued', 'near')
+               order by room_id, sent_at, id limit 1),
+window_ as (
+    (select m.* from voidbot.messages m, start where m.room_id = $1 and (m.sent_at, m.id) < (start.sent_at, start.id)
+     order by m.sent_at desc, m.id desc limit {MARGIN})
+    union all
+    (select m.* from voidbot.messages m, start where m.room_id = $1 and (m.sent_at, m.id) >= (start.sent_at, start.id)
+     order by m.sent_at, m.id limit {WINDOW}))
+{_SPOKEN}
+from window_ m left join voidbot.people p on p.id = m.author_id
+left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
+order by m.sent_at, m.id"""
+_PARENTS = f"""
+{_SPOKEN}
+from voidbot.messages m left join voidbot.people p on p.id = m.author_id
+left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
+where m.room_id = $1 and m.platform_ref = any($2::text[])"""
+
+
+async def read_window(tx: Tx, room_id: RoomId) -> list[Waiting]:
+    """Return the room's messages around the first that waits, in shown order; empty if none does."""
+    return [_waiting(row) for row in await tx.fetch(_WINDOW, room_id)]
+
+
+async def read_parents(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> dict[str, Spoken]:
+    """Return messages of the room by their platform ids; our own answers also by the id without its mark."""
+    if not refs:
+        return {}
+    found = [_waiting(row) for row in await tx.fetch(_PARENTS, room_id, [*refs, *(f"own:{ref}" for ref in refs)])]
+    return {each.ref.removeprefix("own:"): each.spoken for each in found}
+
+
+def _waiting(row: Row) -> Waiting:
+    sources = row["sources"]
+    return Waiting(
+        spoken=Spoken(
+            id=MessageId(row["id"]),
+            room_id=RoomId(row["room_id"]),
+            author_id=PersonId(row["author_id"] or 0),
+            speaker=row["speaker"],
+            by_bot=row["by_bot"],
+            sent_at=row["sent_at"],
+            text=row["text"],
+            kind=row["kind"],
+            usable=row["usable"],
+            session=row["session"],
+            beside=row["beside"][:BESIDE_CHARS],
+            sources=None if sources is None else tuple(RoomId(room) for room in sources),
+        ),
+        ref=row["platform_ref"],
+        reply_to=row["reply_to_ref"],
+        waits=row["waits"],
+        changed=row["changed"],
+    )
+
+
+# What differs is written, what is gone is deleted, and both wait for the vector stores; all in one statement.
+_WRITE = """
+with given as (
+    select * from unnest($5::bigint[], $6::int[], $7::bigint[], $8::boolean[], $9::timestamptz[], $10::text[],
+                         $11::int[], $12::int[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+                         $18::text[], $19::text[], $20::text[])
+      as g(message_id, part, author_id, by_bot, sent_at, kind, quote_from, quote_to, own, near, far, said_on, idents,
+           sources, own_hash, unit_hash)),
+before as (select id, message_id, part, own_hash, unit_hash from voidbot.units where message_id = any($4::bigint[])),
+gone as (
+    delete from voidbot.units u using before b where u.id = b.id
+      and not exists (select 1 from given g where g.message_id = b.message_id and g.part = b.part)
+    returning u.id, u.community_id),
+put as (
+    insert into voidbot.units as u (community_id, room_id, message_id, part, author_id, by_bot, sent_at, kind, sources,
+                                    quote_from, quote_to, len, unit_hash, own_hash, tsv)
+    select $1, $2, g.message_id, g.part, g.author_id, g.by_bot, g.sent_at, g.kind, g.sources::bigint[], g.quote_from,
+           g.quote_to, length(f.a) + length(f.i) + .5 * length(f.b) + .3 * length(f.c) + .5 * length(f.d),
+           g.unit_hash, g.own_hash,
+           setweight(f.a, 'A') || f.i || setweight(f.b, 'B') || setweight(f.c, 'C') || setweight(f.d, 'D')
+    from given g left join before b on b.message_id = g.message_id and b.part = g.part
+    cross join lateral (
+        select to_tsvector($3::text::regconfig, g.own) as a, g.idents::tsvector as i,
+               to_tsvector($3::text::regconfig, g.near) as b, to_tsvector($3::text::regconfig, g.far) as c,
+               to_tsvector($3::text::regconfig, g.said_on) as d offset 0) f
+    where b.unit_hash is distinct from g.unit_hash
+    on conflict (message_id, part) do update set
+        author_id = excluded.author_id, by_bot = excluded.by_bot, sent_at = excluded.sent_at, kind = excluded.kind,
+        sources = excluded.sources, quote_from = excluded.quote_from, quote_to = excluded.quote_to, len = excluded.len,
+        unit_hash = excluded.unit_hash, own_hash = excluded.own_hash, tsv = excluded.tsv
+    returning u.id, u.community_id, u.own_hash),
+embed as (
+    select id, community_id from gone
+    union all
+    select put.id, put.community_id from put left join before b on b.id = put.id
+    where b.own_hash is distinct from put.own_hash),
+queued as (
+    insert into voidbot.embed_queue (model, unit_id, community_id)
+    select m.name, e.id, e.community_id from embed e
+    join voidbot.embedding_models m on m.state <> 'dropped'
+    on conflict (model, unit_id) do update set queued_at = voidbot.now()),
+settled as (update voidbot.messages set index_state = 'done' where id = any($4::bigint[]) and index_state <> 'done')
+select (select count(*) from put) as written, (select count(*) from gone) as gone"""
+
+
+async def write_units(tx: Tx, room: RoomToIndex, done: Sequence[MessageId], units: Sequence[Unit]) -> tuple[int, int]:
+    """Bring the units of the messages in `done` to `units`; what is not among them goes.
+
+    Returns:
+        How many were written and how many deleted; 0 for what was right already.
+    """
+    row = await tx.fetchrow(
+        _WRITE,
+        room.community_id,
+        room.room_id,
+        config_of(room.language),
+        done,
+        [unit.message.id for unit in units],
+        [unit.part for unit in units],
+        [unit.message.author_id for unit in units],
+        [unit.message.by_bot for unit in units],
+        [unit.message.sent_at for unit in units],
+        [unit.message.kind for unit in units],
+        [unit.quote_from for unit in units],
+        [unit.quote_to for unit in units],
+        [unit.own for unit in units],
+        [unit.near for unit in units],
+        [unit.far for unit in units],
+        [unit.when for unit in units],
+        [_tsvector(unit.idents) for unit in units],
+        [None if unit.sources is None else f"{{{','.join(map(str, unit.sources))}}}" for unit in units],
+        [unit.own_hash for unit in units],
+        [unit.unit_hash for unit in units],
+    )
+    if row is None:
+        raise LookupError("units: the statement returned nothing")
+    return int(row["written"]), int(row["gone"])
+
+
+def _tsvector(lexemes: Sequence[str]) -> str:
+    """Return lexemes as a tsvector's text, weighted as own words."""
+    return " ".join(f"{quoted(lexeme)}:1A" for lexeme in lexemes)
+
+
+def quoted(lexeme: str) -> str:
+    """Return a lexeme as it stands in the text of a tsvector or tsquery."""
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+async def queue_replies(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> None:
+    """Have the units made anew that hold these messages as what they answer."""
+    if refs:
+        await tx.execute(
+            "update voidbot.messages set index_state = 'near'"
+            " where room_id = $1 and reply_to_ref = any($2::text[]) and index_state = 'done'",
+            room_id,
+            refs,
+        )
+
+
+_STATS = """
+with home as (select $1::bigint as id),
+said as (select coalesce(sum(last_archived_seq), 0) as n from voidbot.rooms where community_id = $1)
+select s.units, s.avg_len, said.n from said left join voidbot.index_stats s on s.community_id = $1"""
+_TERM_DF = """
+insert into voidbot.term_df (community_id, lexeme, df)
+select $1, word, ndoc from ts_stat('select tsv from voidbot.units where community_id = ' || $1::bigint)"""
+_INDEX_STATS = """
+insert into voidbot.index_stats (community_id, units, avg_len)
+select $1, count(*), coalesce(avg(len), 1) from voidbot.units where community_id = $1
+on conflict (community_id) do update set units = excluded.units, avg_len = excluded.avg_len, at = voidbot.now()"""
+GROWN = 1.25
+"""How much a community may grow before its words are counted again."""
+
+
+async def stats_are_old(tx: Tx, community_id: CommunityId) -> bool:
+    """Return whether the community has grown much since its words were counted."""
+    row = await tx.fetchrow(_STATS, community_id)
+    return row is not None and (row["units"] is None or row["n"] > GROWN * row["units"] + 20)
+
+
+async def count_words(tx: Tx, community_id: CommunityId) -> None:
+    """Count anew how many units hold each word; a word that none holds any more is gone from the count."""
+    await tx.execute("delete from voidbot.term_df where community_id = $1", community_id)
+    await tx.execute(_TERM_DF, community_id)
+    await tx.execute(_INDEX_STATS, community_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A question's words: for each the lexemes that stand for it, and how many units hold it."""
+
+    lexemes: tuple[tuple[str, ...], ...]
+    df: tuple[int, ...]
+    units: int
+    avg_len: float
+
+
+_TERMS = """
+with words as (
+    select w.position, array_agg(distinct t.lexeme order by t.lexeme) as lexemes
+    from unnest($2::text[]) c(config)
+    cross join lateral unnest(to_tsvector(c.config::regconfig, $3)) t
+    cross join lateral unnest(t.positions) w(position)
+    group by w.position
+    union all
+    select 100000 + i.n, array[i.lexeme] from unnest($4::text[]) with ordinality i(lexeme, n)),
+once as (select lexemes, min(position) as position from words group by lexemes)
+select o.lexemes,
+       (select coalesce(max(d.df), 0) from voidbot.term_df d
+        where d.community_id = $1 and d.lexeme = any(o.lexemes)) as df,
+       s.units, s.avg_len
+from once o left join voidbot.index_stats s on s.community_id = $1
+order by o.position"""
+
+
+async def read_terms(
+    tx: Tx, community_id: CommunityId, languages: Sequence[str], text: str, idents: Sequence[str]
+) -> Terms:
+    """Return the question's words as the index folds them in these languages, stop words left out."""
+    configs = sorted({config_of(language) for language in languages}) or ["simple"]
+    rows = await tx.fetch(_TERMS, community_id, configs, text, idents)
+    if not rows:
+        return Terms((), (), 0, 1.0)
+    return Terms(
+        tuple(tuple(row["lexemes"]) for row in rows),
+        tuple(int(row["df"]) for row in rows),
+        int(rows[0]["units"] or 0),
+        float(rows[0]["avg_len"] or 1.0),
+    )
+
+
+_SIMILAR = """
+select lexeme, df from voidbot.term_df where community_id = $1 and lexeme % $2
+order by similarity(lexeme, $2) desc, lexeme limit $3"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What a search is narrowed to. Empty or None: not at all.
+
+    `rooms`: the only rooms whose words may be used. `but_not`: the asking message.
+    """
+
+    community_id: CommunityId
+    rooms: Sequence[RoomId]
+    readable: Sequence[RoomId]
+    languages: Sequence[str]
+    authors: Sequence[PersonId] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    kinds: Sequence[str] | None = None
+    people_only: bool = False
+    but_not: MessageId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A unit that holds some of the question's words, or is like it."""
+
+    unit_id: int
+    message_id: MessageId
+    room_id: RoomId
+    author_id: PersonId | None
+    by_bot: bool
+    sent_at: datetime
+    quote_from: int
+    quote_to: int | None
+    own_hash: str
+    position: int
+    score: float
+    share: float
+
+
+B = 0.2
+"""How much longer units are held back, 0 to 1."""
+WEIGHTS = "{.5,.3,.5,1}"
+"""Of the fields when, far, near, own, in the order that `ts_rank` takes them."""
+ONE_TERM = 0.6079
+"""What `ts_rank` gives one occurrence of weight 1 of a single term."""
+
+_NARROWED = """
+    u.room_id = any($2::bigint[]) and (u.sources is null or u.sources <@ $3::bigint[])
+    and ($4::bigint[] is null or u.author_id = any($4)) and ($5::timestamptz is null or u.sent_at >= $5)
+    and ($6::timestamptz is null or u.sent_at < $6) and ($7::text[] is null or u.kind = any($7))
+    and not ($8::boolean and u.by_bot) and ($9::bigint is null or u.message_id <> $9)"""
+# What waits for its unit is read from the messages, so that what was said a second ago is found.
+_LEXICAL = f"""
+with terms as materialized (
+    select t.q::tsquery as q, t.own::tsquery as own, t.idf
+    from unnest($10::text[], $11::text[], $12::float8[]) t(q, own, idf)),
+held as materialized (
+    select u.id, u.message_id, u.room_id, u.author_id, u.by_bot, u.sent_at, u.quote_from, u.quote_to, u.own_hash,
+           u.tsv, u.len, false as fresh
+    from voidbot.units u where u.tsv @@ $1::tsquery and {_NARROWED}),
+also as materialized (
+    select u.id, u.message_id, u.room_id, u.author_id, u.by_bot, u.sent_at, u.quote_from, u.quote_to, u.own_hash,
+           u.tsv, u.len, false as fresh
+    from voidbot.units u where u.id = any($15::bigint[]) and not u.tsv @@ $1::tsquery and {_NARROWED}),
+waiting as materialized (
+    select u.*, true as fresh from (
+        select -m.id as id, m.id as message_id, m.room_id, m.author_id, p.is_bot as by_bot, m.sent_at, 0 as quote_from,
+               null::int as quote_to, '' as own_hash, f.tsv, length(f.tsv)::real as len, m.sources, m.kind
+        from (select * from voidbot.messages q where q.index_state = 'queued' and q.room_id = any($2::bigint[])
+              order by q.sent_at desc limit {UNINDEXED}) m
+        join voidbot.people p on p.id = m.author_id and not p.opted_out join voidbot.rooms r on r.id = m.room_id
+        left join unnest($16::text[], $17::text[]) l(language, config) on l.language = r.language
+        cross join lateral (
+            select setweight(to_tsvector(coalesce(l.config, 'simple')::regconfig, m.text), 'A') as tsv offset 0) f
+        where m.deleted_at is null and m.kind <> all(array{list(UNSEARCHED)!r}::text[])) u
+    where u.tsv @@ $1::tsquery and {_NARROWED}),
+all_ as (
+    select * from held union all select * from also
+    union all
+    select w.id, w.message_id, w.room_id, w.author_id, w.by_bot, w.sent_at, w.quote_from, w.quote_to, w.own_hash, w.tsv,
+           w.len, w.fresh from waiting w),
+scored as (
+    select c.*, s.score / (1 - {B} + {B} * c.len / greatest($13::float8, 1)) as score, s.share
+    from all_ c cross join lateral (
+        select coalesce(sum(t.idf * ts_rank('{WEIGHTS}', c.tsv, t.q)), 0) / {ONE_TERM} as score,
+               coalesce(sum(t.idf) filter (where c.tsv @@ t.own), 0) as share from terms t) s),
+best as (
+    (select * from scored order by score desc, id limit $14)
+    union
+    (select * from scored where id = any($15::bigint[])))
+select b.id, b.message_id, b.room_id, b.author_id, b.by_bot, b.sent_at, b.quote_from, b.quote_to, b.own_hash,
+       m.archived_seq as position, b.score, b.share
+from best b join voidbot.messages m on m.id = b.message_id
+where m.deleted_at is null and (b.fresh or m.index_state <> 'queued')
+order by b.score desc, b.id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of a question: its lexemes, and its weight: the rarer, the more."""
+
+    lexemes: tuple[str, ...]
+    weight: float
+
+    def query(self, label: str = "") -> str:
+        """Return it as a tsquery; `label` A: in a message's own words alone."""
+        return " | ".join(quoted(lexeme) + (f":{label}" if label else "") for lexeme in self.lexemes)
+
+
+async def search_units(
+    tx: Tx,
+    query: str,
+    terms: Sequence[Term],
+    avg_len: float,
+    narrowed: Filter,
+    *,
+    limit: int,
+    also: Sequence[int] = (),
+) -> list[Candidate]:
+    """Return the units that match `query`, best first, and those in `also` with their scores.
+
+    Args:
+        tx: An open transaction.
+        query: Which words a unit must hold, as a tsquery.
+        terms: The question's words; all of them score, whichever of them `query` asks for.
+        avg_len: The mean length of the community's units.
+        narrowed: The readable rooms and what else must hold; part of the statement.
+        limit: How many at most, besides `also`.
+        also: Units found another way, which are scored as well.
+    """
+    rows = await tx.fetch(
+        _LEXICAL,
+        query,
+        narrowed.rooms,
+        narrowed.readable,
+        narrowed.authors,
+        narrowed.since,
+        narrowed.until,
+        narrowed.kinds,
+        narrowed.people_only,
+        narrowed.but_not,
+        [term.query() for term in terms],
+        [term.query("A") for term in terms],
+        [term.weight for term in terms],
+        avg_len,
+        limit,
+        list(also),
+        list(narrowed.languages),
+        [config_of(language) for language in narrowed.languages],
+    )
+    return [_candidate(row) for row in rows]
+
+
+def _candidate(row: Row) -> Candidate:
+    return Candidate(
+        unit_id=row["id"],
+        message_id=MessageId(row["message_id"]),
+        room_id=RoomId(row["room_id"]),
+        author_id=None if row["author_id"] is None else PersonId(row["author_id"]),
+        by_bot=row["by_bot"],
+        sent_at=row["sent_at"],
+        quote_from=row["quote_from"],
+        quote_to=row["quote_to"],
+        own_hash=row["own_hash"],
+        position=int(row["position"]),
+        score=float(row["score"]),
+        share=float(row["share"]),
+    )
