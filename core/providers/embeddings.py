@@ -21,6 +21,9 @@ CONNECT_S = 5.0
 LEAST_CHARS = 64
 """A text that is refused as too long at this size was refused for something else."""
 
+LEAST_LENGTH = 1e-12
+"""A shorter vector is rounding, no direction."""
+
 BLANK = "."
 """Sent for a text without words, which some endpoints refuse."""
 
@@ -52,7 +55,7 @@ class EmbeddingSettings(BaseModel):
     one request may take.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     name: str = Field(min_length=1)
     base_url: str
@@ -69,6 +72,10 @@ class EmbeddingSettings(BaseModel):
             raise ValueError("base_url must begin with http:// or https:// and name a host")
         if parts.username or parts.password:
             raise ValueError("base_url must not carry a password; use api_key")
+        key = self.api_key.get_secret_value() if self.api_key else "none"
+        # The library would refuse it later, with the key in its words.
+        if not (key.isascii() and key.isprintable() and key == key.strip()):
+            raise ValueError("api_key must be plain letters, digits and signs in one line")
         return self
 
 
@@ -139,7 +146,7 @@ class EndpointEmbedder:
         try:
             return await self._asked(texts)
         except TooLong as exc:
-            half = (max(len(texts), 2)) // 2
+            half = len(texts) // 2
             if len(texts) > 1:
                 return [*await self._fitting(texts[:half]), *await self._fitting(texts[half:])]
             (text,) = texts
@@ -186,7 +193,7 @@ class EndpointEmbedder:
 
     def _unit(self, numbers: Sequence[float]) -> Vector:
         length = math.hypot(*numbers)
-        if not math.isfinite(length) or length == 0:
+        if not math.isfinite(length) or length < LEAST_LENGTH:
             raise BadOutput("embeddings: vector without a direction", model=self._settings.name)
         return tuple(number / length for number in numbers)
 
@@ -206,7 +213,7 @@ class EndpointEmbedder:
             raise TimedOut("embeddings: no answer in time", model=name) from exc
         except httpx.TransportError as exc:
             raise Unavailable("embeddings: connection broke", model=name) from exc
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as exc:
+        except httpx.InvalidURL as exc:
             raise Misconfigured("embeddings: address not usable", model=name) from exc
         except (httpx.HTTPError, ValidationError, ValueError, RecursionError) as exc:
             raise BadOutput("embeddings: answer not readable", model=name) from exc
