@@ -2,13 +2,14 @@
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from operator import mul
+
+from core.domain.folding import folded
 
 WINDOW_LINES = 50
 """How many earlier lines are looked at; what is answered lies further back in about one case of fifty."""
@@ -114,9 +115,9 @@ class Line:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "called", tuple(filter(None, (_name(_folded(name[:_NAME_AT_MOST])) for name in self.names)))
+            self, "called", tuple(filter(None, (_name(folded(name[:_NAME_AT_MOST])) for name in self.names)))
         )
-        object.__setattr__(self, "said", _read(_folded(self.text[:_READ_CHARS])))
+        object.__setattr__(self, "said", _read(folded(self.text[:_READ_CHARS])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +284,6 @@ class _Scene:
         silent = len(self.lines) / WINDOW_LINES if all(line.author != self.me for line in self.lines) else 0.0
         talks = self.partner is not None
         return (1.0, silent, silent * said.asks, said.greets, bool(self.named), said.asks, said.long, talks)
-
-
-def _folded(text: str) -> str:
-    """Return `text` in small letters without accents: names are rarely typed with them."""
-    if text.isascii():
-        return text.lower()
-    return "".join(each for each in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(each))
 
 
 def _name(text: str) -> str:
