@@ -5,9 +5,9 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from core.domain.chunks import HEADING_STEP, Block, Chunk, Cutter, chunk_lines, fits, paragraphs, split_lines
+from core.domain.sources import ending
 
 
 def chunk_file(path: str, text: str) -> tuple[Chunk, ...]:
@@ -15,7 +15,7 @@ def chunk_file(path: str, text: str) -> tuple[Chunk, ...]:
     lines = split_lines(text)
     if not lines:
         return ()
-    suffix = PurePosixPath(path).suffix.casefold()
+    suffix = ending(path)
     return chunk_lines(lines, _CUTTERS.get(suffix, cut_code)(lines))
 
 

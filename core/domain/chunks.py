@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import PurePosixPath
+
+from core.domain.sources import file_name
 
 TARGET_CHARS = 1_200
 """Neighbouring pieces are put together up to this size."""
@@ -173,7 +174,7 @@ def split_name(name: str) -> list[str]:
 
 def name_words(path: str, symbol: str) -> str:
     """Return what is indexed beside a chunk's own text: its file's name, the path and the symbol in words."""
-    return " ".join(dict.fromkeys([PurePosixPath(path).name, *split_name(path), symbol, *split_name(symbol)]))
+    return " ".join(dict.fromkeys([file_name(path), *split_name(path), symbol, *split_name(symbol)]))
 
 
 def inner_words(text: str) -> str:

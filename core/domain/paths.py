@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
-from core.domain.sources import MOST_FILE_BYTES, LeftOut
+from core.domain.sources import MOST_FILE_BYTES, LeftOut, ending, file_name
 
 PATH_CHARS = 1_024
 PATH_DEPTH = 64
@@ -15,20 +14,24 @@ MOST_PATTERNS = 1_000
 PATTERN_CHARS = 200
 
 FOLDER_TYPES = frozenset({".md", ".txt", ".rst"})
-_CODE = """
-.py .pyi .js .jsx .mjs .cjs .ts .tsx .vue .svelte .html .css .scss .less .sh .bash .zsh .fish .ps1 .bat .c .h .cc .cpp
-.cxx .hpp .hh .m .mm .java .kt .kts .scala .groovy .gradle .go .rs .rb .php .pl .pm .lua .r .jl .swift .dart .ex .exs
-.erl .hrl .hs .elm .ml .mli .fs .fsx .cs .vb .clj .cljs .edn .lisp .el .scm .zig .nim .v .sol .tf .hcl .nix .cmake .mk
-.make .dockerfile .gd .glsl .wgsl .asm .s .sql .graphql .proto"""
-_PROSE = """
-.md .mdx .markdown .rst .txt .adoc .org .tex .json .jsonc .toml .yaml .yml .ini .cfg .conf .properties .xml .csv .tsv
-.service"""
-_BARE = """
-readme license licence copying notice authors contributors changelog changes news todo install makefile dockerfile
-containerfile jenkinsfile vagrantfile procfile rakefile gemfile justfile codeowners .gitignore .gitattributes
-.editorconfig .dockerignore"""
-_TYPES = frozenset([*_CODE.split(), *_PROSE.split()])
-_NAMES = frozenset(_BARE.split())
+_CODE = (
+    ".py .pyi .js .jsx .mjs .cjs .ts .tsx .vue .svelte .html .css .scss .less .sh .bash .zsh .fish .ps1",
+    ".bat .c .h .cc .cpp .cxx .hpp .hh .m .mm .java .kt .kts .scala .groovy .gradle .go .rs .rb .php .pl",
+    ".pm .lua .r .jl .swift .dart .ex .exs .erl .hrl .hs .elm .ml .mli .fs .fsx .cs .vb .clj .cljs .edn",
+    ".lisp .el .scm .zig .nim .v .sol .tf .hcl .nix .cmake .mk .make .dockerfile .gd .glsl .wgsl .asm .s",
+    ".sql .graphql .proto",
+)
+_PROSE = (
+    ".md .mdx .markdown .rst .txt .adoc .org .tex .json .jsonc .toml .yaml .yml .ini .cfg .conf",
+    ".properties .xml .csv .tsv .service",
+)
+_BARE = (
+    "readme license licence copying notice authors contributors changelog changes news todo install",
+    "makefile dockerfile containerfile jenkinsfile vagrantfile procfile rakefile gemfile justfile",
+    "codeowners .gitignore .gitattributes .editorconfig .dockerignore",
+)
+_TYPES = frozenset(" ".join(_CODE + _PROSE).split())
+_NAMES = frozenset(" ".join(_BARE).split())
 _LOCKS = frozenset(
     {
         "package-lock.json",
@@ -72,14 +75,14 @@ def refuse_by_name(
     path: str, size: int, *, include: Sequence[str] = (), exclude: Sequence[str] = (), types: frozenset[str] = _TYPES
 ) -> LeftOut | None:
     """Return why a file is left out before it is read, or None. `include` empty: everything."""
-    name = PurePosixPath(path).name.casefold()
+    name = file_name(path).casefold()
     if (include and not matches_any(include, path)) or matches_any(exclude, path):
         return LeftOut.NOT_ASKED_FOR
     if name in _LOCKS or name.endswith((".lock", ".lockb")):
         return LeftOut.LOCK_FILE
     if any(fnmatchcase(name, pattern) for pattern in _GENERATED) or _GENERATED_FOLDERS & set(path.split("/")[:-1]):
         return LeftOut.GENERATED
-    known = PurePosixPath(name).suffix in types or (types is _TYPES and name in _NAMES)
+    known = ending(name) in types or (types is _TYPES and name in _NAMES)
     if not known:
         return LeftOut.UNKNOWN_TYPE
     return LeftOut.TOO_LARGE if size > MOST_FILE_BYTES else None

@@ -150,7 +150,7 @@ def plan_sync(stored: Iterable[StoredFile], entries: Iterable[Entry]) -> Plan:
     gone: dict[tuple[str, str], list[StoredFile]] = {}
     for path, file in sorted(old.items(), reverse=True):
         if path not in new:
-            gone.setdefault((file.blob_hash, _ending(path)), []).append(file)
+            gone.setdefault((file.blob_hash, ending(path)), []).append(file)
     write: list[tuple[Entry, StoredFile | None]] = []
     rename: list[tuple[StoredFile, Entry]] = []
     unchanged = 0
@@ -158,7 +158,7 @@ def plan_sync(stored: Iterable[StoredFile], entries: Iterable[Entry]) -> Plan:
         before = old.get(path)
         if before is not None and before.blob_hash == entry.blob_hash:
             unchanged += 1
-        elif before is None and (same := gone.get((entry.blob_hash, _ending(path)))):
+        elif before is None and (same := gone.get((entry.blob_hash, ending(path)))):
             rename.append((same.pop(), entry))
         else:
             write.append((entry, before))
@@ -166,9 +166,15 @@ def plan_sync(stored: Iterable[StoredFile], entries: Iterable[Entry]) -> Plan:
     return Plan(tuple(write), tuple(rename), tuple(remove), unchanged)
 
 
-def _ending(path: str) -> str:
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[2].casefold() if "." in name else name
+def file_name(path: str) -> str:
+    """Return the last step of a path."""
+    return path.rpartition("/")[2]
+
+
+def ending(path: str) -> str:
+    """Return what a file's name ends with, as `.md`, in small letters; empty where there is none."""
+    stem, _, last = file_name(path).rpartition(".")
+    return f".{last.casefold()}" if stem else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

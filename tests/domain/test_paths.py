@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.errors import InputRejected
 from core.domain.ids import CommunityId, RoomId
 from core.domain.paths import (
     FOLDER_TYPES,
@@ -17,6 +18,7 @@ from core.domain.paths import (
     shown,
 )
 from core.domain.sources import Entry, LeftOut, StoredFile, Visibility, plan_sync
+from core.retrieval.repositories import check_address
 
 UNSAFE = [b"../up", b"/etc/passwd", b"a/../b", b"a//b", b"./a", b"a\nb", b"a\xffb", b".git/config", b"a/.GIT/x", b""]
 
@@ -152,3 +154,13 @@ def test_a_source_is_usable_where_it_is_listed(
     visibility: Visibility, community: CommunityId, readable: frozenset[RoomId], expected: bool
 ) -> None:
     assert visibility.usable(community, readable) is expected
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://a.example/b", "ext::sh -c true", "file:///etc", "ssh://x/y", "https://me:pw@a.example/b", "https:"],
+)
+def test_an_address_that_is_not_plain_https_is_refused(location: str) -> None:
+    check_address("https://a.example/b.git")
+    with pytest.raises(InputRejected):
+        check_address(location)
