@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -62,6 +62,10 @@ class Tx:
     async def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement for each row of parameters."""
         await self._connection.executemany(sql, rows)
+
+    async def copy_out(self, schema: str, table: str, sink: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+        """Give `sink` the whole table in `COPY`'s text format, piece by piece."""
+        await self._connection.copy_from_table(table, schema_name=schema, output=sink, format="text")
 
     def on_commit(self, call: Callable[[], None]) -> None:
         """Call `call` once after this transaction has committed; not at all if it does not."""

@@ -136,7 +136,7 @@ _table(
     "room_aliases", Column("platform", Text, primary_key=True), Column("chat_ref", Text, primary_key=True),
     Column("topic_ref", Text, primary_key=True, server_default=text("''")), _ref("room_id", "rooms"), _at("at"),
 )  # fmt: skip
-_table("platform_memory", Column("name", Text, primary_key=True), _text("value", None), _at("at"))
+_table("platform_memory", Column("name", Text, primary_key=True), _text("value", None), _at("at"), person=True)
 _table(
     "platform_starts", _id(), _text("account", None), _at("at"), Index("platform_starts_account_idx", "account", "at")
 )

@@ -1,0 +1,1 @@
+"""What people may see, correct, take along and have erased."""
