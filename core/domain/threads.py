@@ -167,15 +167,13 @@ def context_window(window: Sequence[Line], message: Line, limit: int = SHOWN_LIN
 
 
 def _chain(lines: Sequence[Line], message: Line, at: Mapping[str, int]) -> Iterator[int]:
-    link, end = predict_reply(lines, message), len(lines)
+    link = predict_reply(lines, message)
     for _ in range(_CHAIN_LINES):
         place = at.get(link.ref) if link.ref is not None else None
-        # An edge that leads forward is none; following it might go round.
-        if place is None or place >= end:
+        if place is None:
             return
         yield place
-        end = place
-        link = predict_reply(lines[max(0, end - WINDOW_LINES) : end], lines[end])
+        link = predict_reply(lines[max(0, place - WINDOW_LINES) : place], lines[place])
 
 
 def _weighed(window: Sequence[Line], message: Line) -> list[tuple[Line | None, float]]:
