@@ -102,11 +102,11 @@ def test_two_who_talk_go_on_between_the_lines_of_others() -> None:
     talk = Talk()
     talk.say(
         ("Ines", "Carlos: la reunión es a las ocho"),
-        ("Carlos", "perfecto, llevo las llaves"),
+        ("Carlos", "Ines: perfecto, llevo las llaves"),
         ("Piet", "Wie heeft de ladder?"),
         ("Noor", "Piet: die staat buiten"),
     )
-    assert talk.answered("Ines", "gracias, hasta luego") == "perfecto,"
+    assert talk.answered("Ines", "gracias, hasta luego") == "Ines:"
 
 
 def test_a_speaker_goes_on_with_what_he_said() -> None:
