@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bot import doctor, operators
+from bot import doctor, import_command, operators, source_command
 from bot.app import ALL_ROLES, Role
 from bot.running import ChatOptions, run_app
 from bot.settings import Environment, Settings
@@ -86,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_chat_flags(chat)
     chat.set_defaults(run=_chat)
     operators.add_commands(commands)
+    import_command.add_command(commands)
+    source_command.add_command(commands)
     doctor.add_command(commands)
     return parser
 

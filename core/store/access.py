@@ -1,6 +1,7 @@
 """Who may read a room now: roles, access lists, and the rooms that a venue's readers all may read."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from core.domain.audience import (
     AudienceReason,
@@ -27,6 +28,7 @@ async def save_access(
     *,
     everyone: bool,
     users: Iterable[PersonId] = (),
+    roles: Iterable[int] = (),
     source: str = "platform",
 ) -> None:
     """Set who may read a room from now on; what they may view they may also read back."""
@@ -44,7 +46,46 @@ async def save_access(
         "insert into voidbot.room_access_users (room_id, person_id, view, history) values ($1, $2, true, true)",
         [(room_id, person) for person in sorted(set(users))],
     )
+    await tx.execute("delete from voidbot.room_access_roles where room_id = $1", room_id)
+    await tx.executemany(
+        "insert into voidbot.room_access_roles (room_id, role_id, view, history) values ($1, $2, true, true)",
+        [(room_id, role) for role in sorted(set(roles))],
+    )
     await raise_epoch(tx, community_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is known of a room's readers. `by_hand`: an operator has set it, not the platform."""
+
+    by_hand: bool
+    everyone: bool
+    roles: frozenset[int]
+    accounts: frozenset[str]
+
+
+_LISTED = """
+select a.source = 'operator' as by_hand, a.everyone_view or a.everyone_history as everyone,
+       array(select role_id from voidbot.room_access_roles l where l.room_id = a.room_id) as roles,
+       array(select p.account_ref from voidbot.room_access_users u join voidbot.people p on p.id = u.person_id
+             where u.room_id = a.room_id) as accounts
+from voidbot.room_access a where a.room_id = $1 and a.known"""
+_ROLES_BY_REF = """
+select role_ref, id from voidbot.roles
+where community_id = $1 and deleted_at is null and (role_ref = any($2::text[]) or ($3 and admin))"""
+
+
+async def list_readers(tx: Tx, room_id: RoomId) -> Listed | None:
+    """Return who is listed as a reader of the room itself; None if that is not known."""
+    row = await tx.fetchrow(_LISTED, room_id)
+    if row is None:
+        return None
+    return Listed(row["by_hand"], row["everyone"], frozenset(row["roles"]), frozenset(row["accounts"]))
+
+
+async def find_roles(tx: Tx, community_id: CommunityId, refs: Sequence[str], *, admins: bool = False) -> dict[str, int]:
+    """Return the community's present roles with these platform ids; `admins`: those that administer it as well."""
+    return {row["role_ref"]: row["id"] for row in await tx.fetch(_ROLES_BY_REF, community_id, refs, admins)}
 
 
 async def may_enter(tx: Tx, room_id: RoomId, person_id: PersonId) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -66,6 +66,10 @@ class Tx:
     async def copy_out(self, schema: str, table: str, sink: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
         """Give `sink` the whole table in `COPY`'s text format, piece by piece."""
         await self._connection.copy_from_table(table, schema_name=schema, output=sink, format="text")
+
+    async def copy(self, schema: str, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Put rows into a table by binary COPY."""
+        await self._connection.copy_records_to_table(table, schema_name=schema, columns=columns, records=rows)
 
     def on_commit(self, call: Callable[[], None]) -> None:
         """Call `call` once after this transaction has committed; not at all if it does not."""

@@ -384,3 +384,13 @@ async def languages_of(tx: Tx, community_id: CommunityId) -> list[str]:
     """Return the languages of the community's rooms."""
     rows = await tx.fetch("select distinct language from voidbot.rooms where community_id = $1", community_id)
     return sorted(row["language"] for row in rows)
+
+
+async def find_communities(tx: Tx, wanted: str) -> list[CommunityId]:
+    """Return the communities that an operator may mean by their number, platform id, both, or name."""
+    rows = await tx.fetch(
+        "select id from voidbot.communities where state = 'active' and $1 in (id::text, chat_ref,"
+        " platform || ':' || chat_ref, name) order by id",
+        wanted,
+    )
+    return [CommunityId(row["id"]) for row in rows]

@@ -1,0 +1,1 @@
+"""Readers of export files: from a byte stream to records, in constant memory, whatever is broken."""
