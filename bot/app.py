@@ -43,7 +43,9 @@ from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
 from core.jobs.executor import AnyKind, Fault, JobContext, Kind
 from core.jobs.worker import Worker
+from core.passes.indexing import Indexing, IndexWork
 from core.passes.scheduler import Scheduler
+from core.passes.sources import SourceSync, SourceWork
 from core.passes.upkeep import Upkeep, UpkeepWork
 from core.ports import Accepted, Clock, FrontEnd
 from core.prompt.builder import PromptBuilder
@@ -52,7 +54,9 @@ from core.prompt.tokens import estimate
 from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
-from core.retrieval.indexing import Indexing, IndexWork, index_all
+from core.retrieval.git import Git
+from core.retrieval.indexing import index_all
+from core.retrieval.sources import Sources
 from core.store import budgets
 from core.store.access import ReadableRooms
 from core.store.engine import Database, transaction_is_open
@@ -263,6 +267,7 @@ def _receiver(parts: Parts) -> Receiver:
 def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
     upkeep = Upkeep(parts.metrics.observe)
+    syncs = SourceSync(Sources(Git(), parts.settings.home / "sources"))
     indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
     found: list[AnyKind] = [
         Kind(name="reply", pool="chat", payload=TurnWork, run=_traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
@@ -270,6 +275,7 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
         Kind(name="send", pool="send", payload=SendWork, run=_traced(_deliverer(parts).run), timeout_s=120),
         Kind(name="index", pool="upkeep", payload=IndexWork, run=_traced(indexing.run), timeout_s=600),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=_traced(upkeep.run), timeout_s=600),
+        Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=_traced(syncs.run), timeout_s=1800),
     ]
     return {kind.name: kind for kind in found}
 

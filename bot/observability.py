@@ -139,6 +139,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("intake_total", Form.COUNTER, "events taken in", ("platform", "kind", "result")),
     Metric("decisions_total", Form.COUNTER, "whether an answer will come", ("outcome", "reason")),
     Metric("units_written_total", Form.COUNTER, "units of the index made or made anew"),
+    Metric("vectors_written_total", Form.COUNTER, "vectors made for units"),
     Metric("duplicates_total", Form.COUNTER, "events that were known already"),
     Metric("model_calls_total", Form.COUNTER, "calls to models", ("model", "purpose", "result")),
     Metric("model_tokens_total", Form.COUNTER, "tokens sent and received", ("model", "purpose", "direction")),

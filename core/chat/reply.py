@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from core.chat.answers import Asked, asked_of, queue_answer, queue_send
@@ -16,11 +17,11 @@ from core.chat.work import TurnWork
 from core.domain.audience import InRoom, Private, Venue
 from core.domain.budgets import CallResult, Draw, Reservation, UsageRow
 from core.domain.errors import BotError, Refused, StaleState, Unavailable
-from core.domain.ids import TurnId
+from core.domain.ids import RoomId, TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
 from core.domain.prompt import RequestContext, Role
-from core.domain.retrieval import SAID, Query, unaddressed
+from core.domain.retrieval import SAID, Near, Query, unaddressed
 from core.domain.rooms import Community, Room
 from core.domain.speech import (
     Draft,
@@ -41,11 +42,12 @@ from core.prompt.stock import StockKey
 from core.providers.quotes import Quote, compose
 from core.providers.router import Route, Router
 from core.retrieval import service as retrieval
-from core.retrieval.service import Hit
+from core.retrieval.service import Hit, Likeness
 from core.store import archive, budgets, decisions, inbox, outbox, places
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
+from core.store.places import Place
 
 PASSAGES = 8
 QUOTES = 3
@@ -84,6 +86,7 @@ class Replier:
     readable: ReadableRooms
     router: Router
     asking: Asking
+    likeness: Likeness | None = None
     fault: Fault = lambda point: None
 
     async def run(self, ctx: JobContext, work: TurnWork) -> Outcome:
@@ -94,7 +97,9 @@ class Replier:
             StaleState: A fragment or an edit came meanwhile; the turn is answered again from fresh data.
             BotError: The model could not answer; what it cost is settled already.
         """
-        prepared = await ctx.advance(lambda tx: self._prepare(tx, ctx, TurnId(work.turn_id)), durable=False)
+        turn_id = TurnId(work.turn_id)
+        near = await self._near(turn_id)
+        prepared = await ctx.advance(lambda tx: self._prepare(tx, ctx, turn_id, near), durable=False)
         self.fault("C.committed")
         if not isinstance(prepared, Prepared):
             return prepared
@@ -154,7 +159,23 @@ class Replier:
     def _role(self) -> Role:
         return self.catalog.roles[VOICE_ROLE]
 
-    async def _prepare(self, tx: Tx, ctx: JobContext, turn_id: TurnId) -> Prepared | Outcome:
+    async def _near(self, turn_id: TurnId) -> Near:
+        """Ask what is like the question, between two transactions; what it finds counts as far as TX C allows."""
+        if self.likeness is None:
+            return Near()
+        async with self.asking.database.transaction(durable=False) as tx:
+            turn = await inbox.load_turn(tx, turn_id)
+            if turn.state not in ("open", "running") or turn.wait.total_seconds() > 0:
+                return Near()
+            place = await places.load_place(tx, turn.room_id)
+            readable = await self._readable(tx, turn, place)
+        return await self.likeness.near(_query_of(turn, place, readable, self.clock.now()))
+
+    async def _readable(self, tx: Tx, turn: TurnRow, place: Place) -> frozenset[RoomId]:
+        venue: Venue = Private(turn.person_id) if turn.private else InRoom(place.room.id)
+        return await self.readable.load(tx, place.community.id, venue, turn.person_id, epoch=place.mind_epoch)
+
+    async def _prepare(self, tx: Tx, ctx: JobContext, turn_id: TurnId, near: Near) -> Prepared | Outcome:
         """TX C: look again at everything that may have changed, gather, and hold the worst case as the last act."""
         turn = await inbox.load_turn(tx, turn_id)
         if turn.state not in ("open", "running"):
@@ -170,19 +191,8 @@ class Replier:
             await self._stay_silent(tx, turn, room, community, reason)
             return Ok()
         await inbox.start_turn(tx, turn_id)
-        venue: Venue = Private(turn.person_id) if turn.private else InRoom(room.id)
-        readable = await self.readable.load(tx, community.id, venue, turn.person_id, epoch=place.mind_epoch)
-        query = Query(
-            text=unaddressed(turn.text),
-            community_id=community.id,
-            readable=readable,
-            now=now,
-            k=PASSAGES,
-            but_not=(room.id, turn.reply_to),
-            people_only=True,
-            kinds=SAID,
-        )
-        hits = await retrieval.search(tx, query)
+        readable = await self._readable(tx, turn, place)
+        hits = await retrieval.search(tx, _query_of(turn, place, readable, now), near)
         parts = ChatParts(
             passages=tuple(passage_of(hit.message) for hit in hits),
             persona=self.catalog.personas.get(room.persona, self.catalog.personas["plain"]),
@@ -333,6 +343,19 @@ class Replier:
             sections=tuple(answered.sections()),
             sources=answered.sources,
         )
+
+
+def _query_of(turn: TurnRow, place: Place, readable: frozenset[RoomId], now: datetime) -> Query:
+    return Query(
+        text=unaddressed(turn.text),
+        community_id=place.community.id,
+        readable=readable,
+        now=now,
+        k=PASSAGES,
+        but_not=(place.room.id, turn.reply_to),
+        people_only=True,
+        kinds=SAID,
+    )
 
 
 def _draw(turn: TurnRow, route: Route | None) -> Draw:

@@ -5,9 +5,10 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from core.domain.ids import MessageId, PersonId, RoomId
+from core.domain.timeexpr import day_words
 
 NEAR_CHARS = 300
 """What is taken of the message before, the one after, and the one replied to."""
@@ -106,7 +107,7 @@ def build_units(message: Spoken, around: Around) -> list[Unit]:
         if not (words.strip() or beside):
             continue
         own = embedded_text(message.speaker, words, beside)
-        fields = (own, near_text, far_text, day_words(message.sent_at))
+        fields = (own, near_text, far_text, day_words(message.sent_at, UTC))
         found.append(
             Unit(
                 message=message,
@@ -213,18 +214,6 @@ def is_identifier(text: str) -> bool:
     """Return whether the whole text is one such token."""
     token = text.strip()
     return bool(_TOKEN.fullmatch(token)) and bool(_MARKS.search(token))
-
-
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-
-def day_words(at: datetime) -> str:
-    """Return a day as people write it: "7 May 2023, Sunday"."""
-    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}, {_DAYS[at.weekday()]}"
 
 
 def _hash(text: str) -> str:

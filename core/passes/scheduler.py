@@ -10,8 +10,8 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from core.domain.errors import BotError
 from core.domain.jobs import UPKEEP_HEAD_START_S, KeyScope, NewJob
+from core.passes.indexing import queue_embedding, queue_indexing
 from core.ports import Clock
-from core.retrieval.indexing import queue_indexing
 from core.store import jobs
 from core.store.engine import Database, Tx
 
@@ -54,8 +54,8 @@ class Scheduler:
         await self._queue(lambda tx: jobs.enqueue(tx, [upkeep_job(slot)]))
 
     async def look(self) -> None:
-        """Queue the indexing of what was said or changed since."""
-        await self._queue(queue_indexing)
+        """Queue the indexing of what was said or changed since, and what waits for vectors."""
+        await self._queue(_queue_index)
 
     async def _queue(self, work: Callable[[Tx], Awaitable[object]]) -> None:
         try:
@@ -63,6 +63,11 @@ class Scheduler:
                 await work(tx)
         except BotError as exc:
             log.warning("scheduler.tick_failed", error=str(exc))
+
+
+async def _queue_index(tx: Tx) -> None:
+    await queue_indexing(tx)
+    await queue_embedding(tx)
 
 
 def slot_of(now: datetime, every: timedelta) -> datetime:

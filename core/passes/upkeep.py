@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.domain.jobs import Ok, Outcome
 from core.jobs.executor import JobContext, Observe
+from core.passes.sources import queue_hourly
 from core.store import budgets, inbox, jobs, outbox, rates, shown
 
 log = structlog.get_logger()
@@ -36,6 +37,7 @@ class Upkeep:
         await ctx.advance(rates.sweep, durable=False)
         pruned = await ctx.advance(budgets.prune, durable=False)
         removed = await ctx.advance(jobs.keep_house)
+        syncs = await ctx.advance(queue_hourly, durable=False)
         wrong = await ctx.advance(budgets.invariants, durable=False)
         for line in wrong:
             log.error("budget.books_wrong", what=line)
@@ -46,6 +48,7 @@ class Upkeep:
             emptied=emptied,
             abandoned=abandoned,
             pruned=pruned,
+            syncs=syncs,
             **dict(removed),
         )
         return Ok()

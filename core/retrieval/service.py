@@ -7,7 +7,7 @@ statements here find their rows.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -29,12 +29,12 @@ from core.domain.retrieval import (
     spread,
 )
 from core.domain.units import fold, identifiers, is_identifier
-from core.domain.vectors import VectorScope
-from core.ports import Embedder, VectorStore
-from core.store import archive, people, places, units
+from core.domain.vectors import EmbeddingModel, VectorScope
+from core.ports import Clock, Embedder, VectorStore
+from core.store import archive, embeddings, people, places, unit_search
 from core.store.archive import ArchivedMessage
-from core.store.engine import Tx
-from core.store.units import Candidate, Filter, Term
+from core.store.engine import Database, Tx
+from core.store.unit_search import Candidate, Filter, Term
 
 log = structlog.get_logger()
 
@@ -68,12 +68,21 @@ class Hit:
         return self.message.text[self.quote_from : self.quote_to]
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """The embedder and the store whose vectors it made."""
+Embedders = Mapping[str, Embedder]
+"""The embedders that a process can ask, by the names of their models."""
+READING_FOR_S = 10.0
+"""How long a process may go on asking the model that was read before another took its place."""
 
-    embedder: Embedder
-    store: VectorStore
+
+class Likeness:
+    """What is like a question, by the model whose vectors are read now."""
+
+    def __init__(self, database: Database, clock: Clock, embedders: Embedders, store: VectorStore) -> None:
+        self.embedders = embedders
+        self.store = store
+        self._database = database
+        self._clock = clock
+        self._reading: tuple[float, EmbeddingModel | None] = (float("-inf"), None)
 
     async def near(self, query: Query) -> Near:
         """Return what is like the question in its rooms; no transaction may be open.
@@ -90,10 +99,13 @@ class Likeness:
             until=query.until,
             kinds=query.kinds or frozenset(),
         )
-        model = self.embedder.model
         try:
             async with asyncio.timeout(NEAR_MS / 1000):
-                (vector,) = await self.embedder.embed([query.text[:QUERY_CHARS]])
+                model = await self._read_model()
+                embedder = None if model is None else self.embedders.get(model.name)
+                if model is None or embedder is None:
+                    return Near(note="dense_not_configured")
+                (vector,) = await embedder.embed([query.text[:QUERY_CHARS]])
                 hits = await self.store.search(model, vector, scope, POOL)
         except TimeoutError:
             return Near(note="dense_skipped")
@@ -101,6 +113,15 @@ class Likeness:
             log.warning("search.dense_unavailable", error=str(exc))
             return Near(note="dense_unavailable")
         return Near(model, tuple(hits))
+
+    async def _read_model(self) -> EmbeddingModel | None:
+        at, model = self._reading
+        now = self._clock.monotonic()
+        if now - at > READING_FOR_S:
+            async with self._database.transaction(durable=False) as tx:
+                model = await embeddings.reading_model(tx)
+            self._reading = (now, model)
+        return model
 
 
 async def search(tx: Tx, query: Query, near: Near = Near()) -> tuple[Hit, ...]:  # noqa: B008  # frozen
@@ -134,7 +155,7 @@ async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate]
     if len(text) > QUERY_CHARS:
         text = text[: 10 * QUERY_CHARS]
     idents = identifiers(text)
-    found = await units.read_terms(tx, query.community_id, languages, fold(text), idents)
+    found = await unit_search.read_terms(tx, query.community_id, languages, fold(text), idents)
     terms = [Term(lexemes, rarity(found.units, df)) for lexemes, df in zip(found.lexemes, found.df, strict=True)]
     counted = sorted(zip(terms, found.df, strict=True), key=lambda pair: (pair[1], pair[0].lexemes))[:TERMS]
     if not counted and not near.hits:
@@ -153,7 +174,7 @@ async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate]
     )
     also = [int(hit.unit_id) for hit in near.hits]
     weighed = [term for term, _ in counted]
-    chosen = await units.search_units(
+    chosen = await unit_search.search_units(
         tx, _choosing(counted, CANDIDATES), weighed, found.avg_len, narrowed, limit=POOL, also=also
     )
     return chosen, sum(term.weight for term in weighed)
