@@ -1,6 +1,7 @@
 """Bring what is stored of a source to what the source holds now: file by file, and nothing where nothing changed."""
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -92,6 +93,10 @@ class Sources:
             raise Misconfigured(f"source {source.name}: only a repository that was synced has commits")
         repository = await open_repository(self.git, source, self.mirrors, fetch=False)
         return await repository.activity(source.head, cursor, limit)
+
+    async def forget(self, source: Source) -> None:
+        """Remove the mirror of a source, if there is one on this machine."""
+        await asyncio.to_thread(shutil.rmtree, self.mirrors / f"{source.id}.git", ignore_errors=True)
 
     async def _sync_repository(self, source: Source, advance: Advance) -> SyncReport:
         repository = await open_repository(self.git, source, self.mirrors)

@@ -12,10 +12,13 @@ import pytest
 
 from core.domain.errors import InputRejected, Misconfigured, StaleState, TimedOut, Unavailable
 from core.domain.sources import LeftOut, SourceKind, SourceState
+from core.passes.sources import queue_hourly, sync_job
 from core.retrieval.git import Git
 from core.retrieval.sources import Sources
-from core.store import sources
+from core.store import jobs, sources
 from core.store.engine import Database
+from tests.fakes import ManualClock
+from tests.flows.line import running_line
 from tests.flows.repositories import Checkout, Library, fresh_database
 
 GUIDE = "# Guide\n\nThe kiln is fired on Thursday.\n\n## Glaze\n\nCobalt glaze dries for a day.\n"
@@ -417,3 +420,23 @@ async def test_a_graph_is_replaced_whole_or_not_at_all(library: Library, tmp_pat
     file.write_text('{"nodes": [{"id": "b"}], "edges": []}')
     assert (await library.sync(source_id)).changed == 1
     assert await library.values("select ref from voidbot.graph_nodes") == ["b"]
+
+
+# Unattended
+
+
+async def test_an_hourly_source_is_synced_once_an_hour(fresh_dsn: str, checkout: Checkout, tmp_path: Path) -> None:
+    checkout.commit("first", a_md="anvil")
+    async with running_line(fresh_dsn, home=tmp_path / "home") as line:
+        library = await Library.open(line.database, tmp_path / "home")
+        gone = await library.add(SourceKind.GIT, checkout.folder, "gone")
+        await library.advance(lambda tx: sources.remove_source(tx, gone))
+        await library.advance(lambda tx: jobs.enqueue(tx, [sync_job(gone, "now")]))  # removed meanwhile: no error
+        await library.add(SourceKind.GIT, checkout.folder, hourly=True)
+        await library.add(SourceKind.GIT, checkout.folder, "by_hand")
+        assert [await library.advance(queue_hourly) for _ in range(2)] == [1, 0]
+        await line.quiet()
+        assert [hit.source for hit in await library.find("anvil")] == ["lore"]
+        assert await library.values("select distinct state from queue.jobs") == ["done"]
+        await ManualClock(line.database).advance(3600)
+        assert await library.advance(queue_hourly) == 1
