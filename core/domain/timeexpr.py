@@ -67,7 +67,7 @@ def parse_time(text: str, now: datetime, tz: ZoneInfo) -> TimeSpan | None:
     return None if asks_when else vague
 
 
-def day_words(at: datetime, tz: ZoneInfo) -> str:
+def day_words(at: datetime, tz: tzinfo) -> str:
     """Return the local day of `at` in English: "7 May 2023, Sunday"."""
     local = at.astimezone(tz)
     return f"{local.day} {MONTH_NAMES[local.month - 1]} {local.year}, {weekday(local)}"
