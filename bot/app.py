@@ -43,6 +43,7 @@ from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
 from core.jobs.executor import AnyKind, Fault, JobContext, Kind
 from core.jobs.worker import Worker
+from core.passes.indexing import Indexing, IndexWork
 from core.passes.scheduler import Scheduler
 from core.passes.sources import SourceSync, SourceWork
 from core.passes.upkeep import Upkeep, UpkeepWork
@@ -54,7 +55,7 @@ from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
 from core.retrieval.git import Git
-from core.retrieval.indexing import Indexing, IndexWork, index_all
+from core.retrieval.indexing import index_all
 from core.retrieval.sources import Sources
 from core.store import budgets
 from core.store.access import ReadableRooms
