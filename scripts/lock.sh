@@ -9,6 +9,7 @@ compile() { out=$1; shift
   "$uv" pip compile "$@" --universal --python-version 3.11 --generate-hashes --no-header \
     --no-annotate --no-emit-index-url --exclude-newer "$cutoff" --quiet --upgrade --output-file "$out"; }
 compile requirements.lock pyproject.toml --group build
+compile requirements-qdrant.lock pyproject.toml --group build --extra qdrant --constraint requirements.lock
 compile requirements-dev.lock pyproject.toml --group build --group dev --constraint requirements.lock
 compile requirements-bench.lock pyproject.toml --group build --group bench --constraint requirements.lock
 compile requirements-model.lock pyproject.toml --group build-model --constraint requirements.lock

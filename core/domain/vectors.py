@@ -1,5 +1,8 @@
 """Vectors of units: the model that made them, what is stored, and where one may look."""
 
+import hashlib
+import math
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType
@@ -67,3 +70,28 @@ class VectorHit:
     unit_id: UnitId
     score: float
     unit_hash: str
+
+
+def storage_key(model: EmbeddingModel) -> str:
+    """Return a name for the model's vectors that every store takes: small letters, digits and `_`, at most 46.
+
+    It does not hold the dimension; two models never share one, however alike their names are.
+    """
+    readable = re.sub(r"[^a-z0-9]+", "_", model.name.lower()).strip("_")[:36].rstrip("_")
+    return f"{readable}_{hashlib.sha256(model.name.encode()).hexdigest()[:8]}".lstrip("_")
+
+
+def normalised(vector: Vector, model: EmbeddingModel) -> Vector:
+    """Return the vector at length one.
+
+    Raises:
+        ValueError: Another dimension than the model's, no direction, or a number that is not finite.
+    """
+    if len(vector) != model.dimension:
+        raise ValueError(f"vector: has {len(vector)} numbers, {model.name} has {model.dimension}")
+    length = math.hypot(*vector)
+    if not math.isfinite(length):
+        raise ValueError("vector: holds a number that is not finite")
+    if length == 0:
+        raise ValueError("vector: is all zeros, which has no direction")
+    return vector if abs(length - 1) < 1e-4 else tuple(number / length for number in vector)

@@ -239,7 +239,23 @@ def upgrade() -> None:
             op.execute(statement)
 
 
+# Vectors' tables are made when a model is first used and hang on units.
+VECTORS = """
+do $$
+declare
+  name text;
+begin
+  for name in select relname from pg_class
+    where relnamespace = 'voidbot'::regnamespace and relkind = 'r' and starts_with(relname, 'vec_')
+  loop
+    execute format('drop table voidbot.%I', name);
+  end loop;
+end $$
+"""
+
+
 def downgrade() -> None:
+    op.execute(VECTORS)
     for table in TABLES:
         op.execute(f"drop table voidbot.{table}")
     op.execute("drop index voidbot.messages_replies_idx")

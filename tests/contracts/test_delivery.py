@@ -176,6 +176,7 @@ def test_the_page_of_dependencies_and_the_project_name_the_same() -> None:
     asked = {
         "Run": project()["project"]["dependencies"],
         "Build": groups["build"],
+        "Vectors outside Postgres": project()["project"]["optional-dependencies"]["qdrant"],
         "Checks and tests": groups["dev"],
         "Benchmarks": groups["bench"],
         "Building the embedding model": groups["build-model"],

@@ -65,6 +65,7 @@ SECOND_WRITERS = {
     ("turns", "decisions"): "the same statement notes the job that answers",
     ("messages", "units"): "settles index_state in the statement that writes the units",
     ("embed_queue", "units"): "queues a unit's vector in the statement that writes the unit",
+    ("embed_queue", "vector_books"): "queues anew what the nightly comparison finds wrong",
     ("people", "erasures"): "blocks a person in the transaction that writes the erasure down",
     ("audit", "jobs"): "the queue's own account of a requeue, in the requeue's transaction",
 }
@@ -77,6 +78,7 @@ LAZY = {
     "core/providers/local_llm.py",
     "core/providers/minilm.py",
     "core/providers/embeddings.py",
+    "core/providers/qdrant.py",
     "bot/platforms.py",
 }
 # The Clock port's one implementation. Everything else is given it.
