@@ -287,19 +287,24 @@ def load() -> float:
     return round(os.getloadavg()[0], 2)
 
 
+def commit() -> str:
+    """Return which commit is measured; empty outside a checkout."""
+    shown = subprocess.run(["git", "-C", str(PROJECT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return shown.stdout.strip()
+
+
 async def machine(app: App) -> dict[str, object]:
     """Return what the figures depend on."""
     async with app.database.transaction(durable=False) as tx:
         postgres = await tx.fetchval("show server_version")
         fsync = await tx.fetchval("show fsync")
-    commit = subprocess.run(["git", "-C", str(PROJECT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return {
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "postgres": postgres,
         "fsync": fsync,
         "server": "embedded" if app.storage.embedded is not None else "given",
-        "commit": commit.stdout.strip(),
+        "commit": commit(),
     }
 
 

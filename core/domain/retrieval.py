@@ -15,14 +15,6 @@ FOUND_FROM = 0.4
 """Share of the question's weight that a message's own words must hold to be quoted (0 to 1)."""
 LIKE_FROM = 0.5
 """Likeness from which a message is found that shares no word with the question (-1 to 1)."""
-DENSE_SHARE = 0.5
-"""How much likeness counts beside shared words (0 to 1)."""
-DENSE_SHARE_EXACT = 0.2
-"""The same where the question holds an identifier or a quoted phrase."""
-NAMED_SPEAKER = 1.15
-"""What it is worth that the one person speaks whom the question names."""
-BOT_SPEAKER = 0.5
-"""What is left of a bot's words, unless the question is about them."""
 HALF_LIFE = timedelta(days=30)
 RECENCY_FLOOR = 0.5
 MOST_HITS = 50
@@ -44,6 +36,24 @@ def unaddressed(text: str) -> str:
 def rarity(document_count: int, holders: int) -> float:
     """Return the weight of a word that `holders` of `document_count` messages hold; never negative."""
     return math.log(1 + (max(document_count, holders) - holders + 0.5) / (holders + 0.5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """How the parts of a score are weighed; measured by `benchmarks/retrieval.py`, never set for one community.
+
+    `dense`: how much likeness counts beside shared words, 0 to 1; `dense_exact`: the same where the question holds
+    an identifier or a quoted phrase. `named`: what it is worth that the one person speaks whom the question names.
+    `bot`: what is left of a bot's words, unless the question is about them.
+    """
+
+    dense: float = 0.5
+    dense_exact: float = 0.2
+    named: float = 1.15
+    bot: float = 0.5
+
+
+MIX = Mix()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +114,6 @@ class Scores:
     model: str = ""
 
 
-def dense_share(exact: bool, any_vectors: bool) -> float:
-    """Return how much likeness counts; 0 where no vector was found."""
-    if not any_vectors:
-        return 0.0
-    return DENSE_SHARE_EXACT if exact else DENSE_SHARE
-
-
 def recency(age: timedelta, latest: bool) -> float:
     """Return what age leaves of a score: all of it, unless the newest is asked for."""
     if not latest:
@@ -119,10 +122,10 @@ def recency(age: timedelta, latest: bool) -> float:
     return max(RECENCY_FLOOR, math.exp2(-lives))
 
 
-def speaker_factor(author: PersonId | None, by_bot: bool, named: PersonId | None, about_bot: bool) -> float:
+def speaker_factor(author: PersonId | None, by_bot: bool, named: PersonId | None, about_bot: bool, mix: Mix) -> float:
     """Return what it counts who speaks. `named`: the one person whom the question names, if it is one."""
-    factor = NAMED_SPEAKER if named is not None and author == named else 1.0
-    return factor * (BOT_SPEAKER if by_bot and not about_bot else 1.0)
+    factor = mix.named if named is not None and author == named else 1.0
+    return factor * (mix.bot if by_bot and not about_bot else 1.0)
 
 
 SPREAD_WINDOW = 6

@@ -16,12 +16,13 @@ from core.domain.errors import BotError
 from core.domain.ids import MessageId
 from core.domain.retrieval import (
     LIKE_FROM,
+    MIX,
     QUERY_CHARS,
+    Mix,
     Near,
     Query,
     Scores,
     collapse,
-    dense_share,
     is_echo,
     rarity,
     recency,
@@ -46,6 +47,7 @@ CANDIDATES = 6_000
 """How many units may hold the words that choose the candidates; commoner words only add to the score."""
 NEAR_MS = 400
 """How long likeness may take; after that a search goes by words alone."""
+NOTHING_NEAR = Near()
 _PHRASE = re.compile(r"[\"“„«]([^\"”“»]{2,200})[\"”“»]")
 _NOT = re.compile(r"(?:\A|\s)-(\w{2,60})\b")
 _ABOUT_BOT = re.compile(r"\b(?:you|your|yours|the bot|void|voidbot|assistant)\b", re.IGNORECASE)
@@ -124,20 +126,21 @@ class Likeness:
         return model
 
 
-async def search(tx: Tx, query: Query, near: Near = Near()) -> tuple[Hit, ...]:  # noqa: B008  # frozen
+async def search(tx: Tx, query: Query, near: Near = NOTHING_NEAR, mix: Mix = MIX) -> tuple[Hit, ...]:
     """Return the best messages of the readable rooms, best first; empty rather than anything.
 
     Args:
         tx: An open transaction: rows and readable rooms are of one moment.
         query: What is looked for, and where it may be.
         near: What `Likeness.near` found for the same query.
+        mix: Other weights, for measuring.
     """
     if not query.searched:
         return ()
     candidates, whole = await _candidates(tx, query, near)
     if not candidates:
         return ()
-    ranked = await _rank(tx, query, near, candidates, whole)
+    ranked = await _rank(tx, query, near, candidates, whole, mix)
     return await _read_best(tx, query, ranked)
 
 
@@ -195,10 +198,12 @@ def _choosing(counted: Sequence[tuple[Term, int]], cap: int) -> str:
     return " | ".join(chosen)
 
 
-async def _rank(tx: Tx, query: Query, near: Near, candidates: Sequence[Candidate], whole: float) -> list[_Ranked]:
+async def _rank(
+    tx: Tx, query: Query, near: Near, candidates: Sequence[Candidate], whole: float, mix: Mix
+) -> list[_Ranked]:
     likeness = {int(hit.unit_id): hit for hit in near.hits}
     exact = is_identifier(query.text) or bool(_PHRASE.search(query.text)) or bool(identifiers(query.text))
-    share = dense_share(exact, bool(near.hits))
+    share = (mix.dense_exact if exact else mix.dense) if near.hits else 0.0
     best = max((candidate.score for candidate in candidates), default=0.0) or 1.0
     authors = sorted({candidate.author_id for candidate in candidates if candidate.author_id is not None})
     named = await people.named_in(tx, authors, query.text)
@@ -208,7 +213,7 @@ async def _rank(tx: Tx, query: Query, near: Near, candidates: Sequence[Candidate
     for candidate in candidates:
         hit = likeness.get(candidate.unit_id)
         dense = max(0.0, hit.score) if hit is not None and hit.unit_hash == candidate.own_hash else 0.0
-        factor = speaker_factor(candidate.author_id, candidate.by_bot, speaker, about_bot)
+        factor = speaker_factor(candidate.author_id, candidate.by_bot, speaker, about_bot, mix)
         fresh = recency(query.now - candidate.sent_at, query.latest)
         held = candidate.share / whole if whole else 0.0
         scores = Scores(candidate.score, dense, held, factor, fresh, near.model.name if near.model else "")
