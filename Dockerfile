@@ -3,8 +3,11 @@ FROM python:3.11-slim AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 RUN python -m venv /opt/venv
 WORKDIR /app
-COPY requirements.lock ./
+COPY requirements.lock requirements-qdrant.lock ./
 RUN /opt/venv/bin/pip install --require-hashes --no-deps -r requirements.lock
+# What QDRANT_URL needs: docker compose build --build-arg QDRANT=yes
+ARG QDRANT=
+RUN test -z "$QDRANT" || /opt/venv/bin/pip install --require-hashes --no-deps -r requirements-qdrant.lock
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY bot bot
 COPY core core
