@@ -33,16 +33,18 @@ def open_qdrant(
         timeout_s: How long one request may take.
 
     Raises:
-        Misconfigured: The address is none, or the extra `qdrant` is not installed.
+        Misconfigured: The address is none, no header can carry the key, or the extra `qdrant` is not installed.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Misconfigured("QDRANT_URL: must start with http:// or https:// and name a host")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise Misconfigured("QDRANT_URL: takes host, port and path alone; the key goes into QDRANT_API_KEY")
+    key = None if api_key is None else api_key.get_secret_value()
+    if key is not None and not (key and key.isascii() and key.isprintable() and key == key.strip()):
+        raise Misconfigured("QDRANT_API_KEY: holds characters that no header can carry; copy it anew")
     try:
         from core.providers import qdrant_points
     except ImportError as exc:
         raise Misconfigured("qdrant: its library is not installed", install=INSTALL) from exc
-    key = None if api_key is None else api_key.get_secret_value()
     return qdrant_points.QdrantStore(qdrant_points.client_of(url, key, timeout_s), guard=guard, nodes=nodes)

@@ -136,3 +136,10 @@ def test_an_address_that_is_none_is_refused_without_being_repeated(url: str) -> 
     with pytest.raises(Misconfigured, match="QDRANT_URL") as refused:
         opened(url)
     assert KEY not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}é", ""])
+def test_a_key_that_no_header_carries_is_refused_without_being_repeated(key: str) -> None:
+    with pytest.raises(Misconfigured, match="QDRANT_API_KEY") as refused:
+        open_qdrant("http://127.0.0.1:9", SecretStr(key), guard=lambda: None)
+    assert KEY not in str(refused.value)
