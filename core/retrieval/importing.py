@@ -69,11 +69,14 @@ def never_erased(_platform: str, _account: str) -> datetime | None:
 
 
 class Importer:
-    """Brings files in. `erased_until` keeps out what was erased."""
+    """Brings files in. `erased_until` keeps out what was erased; `batch` stands for the usual lengths."""
 
-    def __init__(self, database: Database, *, erased_until: ErasedUntil = never_erased) -> None:
+    def __init__(
+        self, database: Database, *, erased_until: ErasedUntil = never_erased, batch: int | None = None
+    ) -> None:
         self._database = database
         self._erased_until = erased_until
+        self._batch = batch
 
     async def plan(self, path: Path, form: ImportFormat | None, zone: ZoneInfo | None, wish: Wish) -> Plan:
         """Look through a file and decide where it goes; nothing is written.
@@ -102,7 +105,7 @@ class Importer:
         report: Callable[[Progress], None] = lambda _: None,
     ) -> Outcome:
         """Bring a planned file in, or only count what would be written."""
-        loading = _Loading(self._database, self._erased_until, plan, actor, dry_run)
+        loading = _Loading(self._database, self._erased_until, plan, actor, dry_run, self._batch)
         await loading.prepare()
         return await loading.run(zone, report)
 
@@ -120,12 +123,16 @@ async def wake_indexing(tx: Tx, rooms: Sequence[RoomId]) -> None:
 class _Loading:
     """One file on its way in."""
 
-    def __init__(self, database: Database, erased: ErasedUntil, plan: Plan, actor: str, dry_run: bool) -> None:
+    def __init__(
+        self, database: Database, erased: ErasedUntil, plan: Plan, actor: str, dry_run: bool, batch: int | None
+    ) -> None:
         self._database = database
         self._erased_until = erased
         self._plan = plan
         self._actor = actor
         self._dry = dry_run
+        live = any(target.live for target in plan.targets.values())
+        self._length = batch or (LIVE_BATCH if live else BATCH)
         self._run: Run | None = None
         self._resumed = False
         self._tally = Tally()
@@ -176,16 +183,15 @@ class _Loading:
         """Read to the end."""
         run = self._known_run()
         size = self._plan.survey.size_bytes
-        length = LIVE_BATCH if any(target.live for target in self._plan.targets.values()) else BATCH
         loop = asyncio.get_running_loop()
         with self._plan.survey.path.open("rb") as file, ThreadPoolExecutor(1, "import-reader") as thread:
             reader = self._plan.survey.read(file, zone, run.place if self._resumed else Place())
             walk = iter(reader)
-            ahead = loop.run_in_executor(thread, take, walk, reader, length)
+            ahead = loop.run_in_executor(thread, take, walk, reader, self._length)
             while True:
                 batch = await ahead
                 if not batch.last:
-                    ahead = loop.run_in_executor(thread, take, walk, reader, length)
+                    ahead = loop.run_in_executor(thread, take, walk, reader, self._length)
                 place = replace(batch.place, byte=size) if batch.last else batch.place
                 await self._write_patiently(replace(batch, place=place))
                 report(Progress(place.byte, size, self._tally.read, self._tally.written))

@@ -25,7 +25,10 @@ _PUBLIC_THREADS = frozenset({"GuildNewsThread", "GuildPublicThread", "10", "11"}
 _PRIVATE_THREADS = frozenset({"GuildPrivateThread", "12"})
 _DIRECT = frozenset({"DirectTextChat", "DirectGroupTextChat", "1", "3"})
 _MEDIA = {"png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image", "mp4": "video"}
-DIALECT = Dialect(lambda value: {"id", "timestamp", "author", "content"} <= value.keys())
+DIALECT = Dialect(
+    lambda value: {"id", "timestamp", "author", "content"} <= value.keys(),
+    lambda head: {"guild", "channel"} <= head.keys(),
+)
 
 
 class DiscordTranslator:

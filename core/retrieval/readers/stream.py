@@ -25,6 +25,7 @@ _TOKEN = re.compile(r'("[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*")|([{}\[\]:,])|
 _NEXT_KEY = re.compile(r'[{,][ \t\r\n]*"[^"\\\x00-\x1f]*"[ \t\r\n]*:|[{}\[\]]')
 _ARRAY = re.compile(r'"messages"[ \t\r\n]*:[ \t\r\n]*\[')
 _OBJECT = re.compile(r'\{[ \t\r\n]*"')
+_CUT_ESCAPE = re.compile(r"\\?(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|[0-9a-fA-F]{1,3}")
 _HEX_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\x([0-9a-fA-F]{2})")
 _BOM = "\u00ef\u00bb\u00bf"
 _scan = json.JSONDecoder(strict=False).raw_decode
@@ -64,13 +65,18 @@ class _Frame:
     members: dict[str, Any] | None
     key: str | None = None
     chat: int | None = None
+    gave_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What tells an element from what lies inside of one. `border`: where another chat's head may begin."""
+    """What tells an element from what lies inside of one, and an object that should have had an array.
+
+    `border`: where another chat's head may begin.
+    """
 
     is_element: Callable[[dict[str, Any]], bool]
+    is_head: Callable[[Mapping[str, Any]], bool]
     border: re.Pattern[str] = _ARRAY
 
 
@@ -181,7 +187,7 @@ class Splitter:
             elif mark in "{[":
                 stack.append(_Frame({} if mark == "{" else None))
             elif mark in "}]" and stack:
-                yield from self._leave(stack)
+                yield from self._leave(stack, window)
         if any(frame.chat is not None for frame in stack) and not self._quiet:
             yield window.bad(window.at, BadCode.TRUNCATED_TAIL)
 
@@ -192,17 +198,24 @@ class Splitter:
         yield Opened(dict(top.members or {}))
         yield from self._elements(window, self._chats - 1, first=True)
         if self._quiet:  # what follows is the rest of a broken element: it says nothing of the chat
-            top.chat, top.members = None, {}
+            top.chat, top.members, top.gave_up = None, {}, True
 
-    def _leave(self, stack: list[_Frame]) -> Iterator[Piece]:
+    def _leave(self, stack: list[_Frame], window: _Window) -> Iterator[Piece]:
         left = stack.pop()
         if left.chat is not None:
             yield Closed(left.chat, left.members or {})
+        elif left.members is not None and not left.gave_up and not self._quiet and self._is_lost(left.members):
+            yield window.bad(window.at - 1, BadCode.JSON_SYNTAX)
+            self._quiet = self.dialect.is_element(left.members)  # one line for all that follow
         top = stack[-1] if stack else None
         if top is not None and top.members is not None and top.key is not None:
             if left.members is not None and left.chat is None and len(top.members) < _HEAD_KEYS:
                 top.members[top.key] = left.members
             top.key = None
+
+    def _is_lost(self, members: dict[str, Any]) -> bool:
+        """Return whether an object outside of any array should have been in one, or have had one."""
+        return self.dialect.is_head(members) or self.dialect.is_element(members)
 
     def _elements(self, window: _Window, chat: int, *, first: bool) -> Iterator[Piece]:
         """Yield the elements up to the array's end; give up where none can be told from what follows."""
@@ -351,7 +364,9 @@ def _what_broke(window: _Window, at: int) -> BadCode:
         return BadCode.JSON_SYNTAX
     else:
         return BadCode.JSON_SYNTAX  # a separator is missing before it
-    at_end = open_text or reached >= len(window.text.rstrip())
+    rest = window.text[reached:].strip()
+    cut_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
+    at_end = open_text or cut_word or _CUT_ESCAPE.fullmatch(rest) is not None
     if not at_end:
         return BadCode.JSON_SYNTAX
     return BadCode.TRUNCATED_TAIL if window.ended else BadCode.TOO_LONG

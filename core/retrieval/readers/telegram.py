@@ -49,8 +49,12 @@ _NOT_INCLUDED = re.compile(r"\s*\(File [^()]*\)\s*\Z")
 _JOINED = frozenset({"join_group_by_link", "join_group_by_request", "invite_members"})
 _LEFT = frozenset({"remove_members"})
 _TOLD = ("title", "new_title", "information_text")
+_CHAT_TYPE = re.compile(r"(?:personal_chat|saved_messages|bot_chat|private_[a-z]+|public_[a-z]+)\Z")
 DIALECT = Dialect(
     lambda value: "id" in value and "type" in value and ("date" in value or "date_unixtime" in value),
+    lambda head: (
+        {"type", "id"} <= head.keys() and "rating" not in head and _CHAT_TYPE.match(str(head["type"])) is not None
+    ),
     re.compile(
         r'"messages"[ \t\r\n]*:[ \t\r\n]*\[|"type"[ \t\r\n]*:[ \t\r\n]*"(?:personal_chat|saved_messages|bot_chat'
         r'|private_[a-z]+|public_[a-z]+)"'
