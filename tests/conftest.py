@@ -1,4 +1,4 @@
-"""Real Postgres for every test: one server a session, one migrated template, one clone a test."""
+"""Real Postgres for every test: one server a session, one migrated template, one clean clone a test."""
 
 import os
 import secrets
@@ -8,15 +8,16 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-import asyncpg
 import pytest
 from hypothesis import settings
 
 from core.store.embedded import EmbeddedPostgres, EmbeddedSettings
 from core.store.engine import Database, migrate, normalise
+from tests.databases import Clones, on_database, run_sql
 from tests.fakes import ManualClock
+
+__all__ = ["TEST_CLOCK", "on_database", "run_sql"]
 
 # No property is judged by the time it takes: machines that build are slow at times.
 settings.register_profile("suite", deadline=None)
@@ -71,21 +72,6 @@ async def server() -> AsyncIterator[str]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def on_database(dsn: str, name: str) -> str:
-    """Return the same server's address with another database."""
-    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
-
-
-async def run_sql(dsn: str, *statements: str) -> None:
-    """Run statements outside any transaction of ours."""
-    connection = await asyncpg.connect(dsn)
-    try:
-        for statement in statements:
-            await connection.execute(statement)
-    finally:
-        await connection.close()
-
-
 @pytest.fixture(scope="session")
 async def template(server: str) -> AsyncIterator[str]:
     """The name of a migrated database with the test clock."""
@@ -98,13 +84,20 @@ async def template(server: str) -> AsyncIterator[str]:
     await run_sql(server, f"drop database {name} with (force)")
 
 
+@pytest.fixture(scope="session")
+async def clones(server: str, template: str) -> AsyncIterator[Clones]:
+    """The clones of the template, swept between the tests."""
+    opened = Clones(server, template)
+    yield opened
+    await opened.close()
+
+
 @pytest.fixture
-async def fresh_dsn(server: str, template: str) -> AsyncIterator[str]:
-    """The address of a clone of the template, dropped afterwards."""
-    name = f"test_{secrets.token_hex(6)}"
-    await run_sql(server, f"create database {name} template {template}")
-    yield on_database(server, name)
-    await run_sql(server, f"drop database {name} with (force)")
+async def fresh_dsn(clones: Clones) -> AsyncIterator[str]:
+    """The address of a clone that is as the template is, swept or dropped afterwards."""
+    name = await clones.take()
+    yield on_database(clones.server, name)
+    await clones.give_back(name)
 
 
 @pytest.fixture

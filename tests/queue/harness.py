@@ -102,7 +102,7 @@ async def state_of(database: Database, job_id: JobId) -> str | None:
     return None if shown is None else shown.state.value
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 60.0) -> None:
     """Poll a condition until it holds; fail after the deadline."""
     async with asyncio.timeout(within_s):
         while not await condition():
