@@ -60,7 +60,8 @@ async def test_a_clone_that_was_written_to_is_given_again_as_the_template_is(use
         "alter database {name} set work_mem = '8MB'",
         "vacuum analyze voidbot.communities",
         "update public.alembic_version set version_num = '0'",
-        "insert into voidbot.communities (platform, chat_ref, mind_id) select 'test', n, n from generate_series(1, 2000) n",
+        "insert into voidbot.communities (platform, chat_ref, mind_id) "
+        "select 'test', n, n from generate_series(1, 2000) n",
     ],
 )
 async def test_a_clone_that_no_sweep_makes_right_is_dropped(used: Clones, change: str) -> None:
