@@ -22,10 +22,11 @@ from bot.clock import SystemClock
 from bot.commands import COMMANDS, question_of
 from bot.commands.dispatch import Dispatcher
 from bot.commands.spec import Services
+from bot.commands.telling import tell_person
 from bot.observability import Metrics, configure_logs, correlated
 from bot.readiness import checks_of
 from bot.settings import PROJECT, Settings
-from bot.storage import Storage, open_storage
+from bot.storage import Storage, open_key, open_storage
 from bot.web.server import Address, HealthServer
 from core.chat.asking import Asking
 from core.chat.deliver import Deliverer
@@ -48,6 +49,10 @@ from core.passes.scheduler import Scheduler
 from core.passes.sources import SourceSync, SourceWork
 from core.passes.upkeep import Upkeep, UpkeepWork
 from core.ports import Accepted, Clock, FrontEnd
+from core.privacy.desk import Desk
+from core.privacy.erasure import EraseWork, ErasureService
+from core.privacy.export import Exporting, ExportWork
+from core.privacy.upkeep import PrivacyUpkeep
 from core.prompt.builder import PromptBuilder
 from core.prompt.catalog import Catalog, load_catalog
 from core.prompt.tokens import estimate
@@ -94,6 +99,7 @@ class Parts:
     notices: Notices
     front_ends: Mapping[str, FrontEnd]
     metrics: Metrics
+    desk: Desk
     fault: Fault
 
 
@@ -187,6 +193,7 @@ async def open_app(
             notices=Notices(Voice(catalog.stock)),
             front_ends={each.name: each for each in front_ends(storage.database, clock, readable)},
             metrics=Metrics(),
+            desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
@@ -260,13 +267,15 @@ def _receiver(parts: Parts) -> Receiver:
         operators=frozenset(parts.settings.operators),
         timezone=parts.settings.timezone,
         language=parts.settings.language,
+        account_hash=parts.desk.key.person,
         fault=parts.fault,
     )
 
 
 def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
-    upkeep = Upkeep(parts.metrics.observe)
+    upkeep = Upkeep(parts.metrics.observe, PrivacyUpkeep(parts.settings.home))
+    exporting = Exporting(database=parts.database, clock=parts.clock, readable=parts.readable, desk=parts.desk)
     syncs = SourceSync(Sources(Git(), parts.settings.home / "sources"))
     indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
     found: list[AnyKind] = [
@@ -275,9 +284,22 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
         Kind(name="send", pool="send", payload=SendWork, run=_traced(_deliverer(parts).run), timeout_s=120),
         Kind(name="index", pool="upkeep", payload=IndexWork, run=_traced(indexing.run), timeout_s=600),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=_traced(upkeep.run), timeout_s=600),
+        Kind(name="erase", pool="upkeep", payload=EraseWork, run=_traced(_erasing(parts).run), timeout_s=3600),
+        Kind(name="export", pool="upkeep", payload=ExportWork, run=_traced(exporting.run), timeout_s=600),
         Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=_traced(syncs.run), timeout_s=1800),
     ]
     return {kind.name: kind for kind in found}
+
+
+def _erasing(parts: Parts) -> ErasureService:
+    return ErasureService(
+        database=parts.database,
+        clock=parts.clock,
+        key=parts.desk.key,
+        home=parts.settings.home,
+        tell=parts.desk.tell,
+        fault=parts.fault,
+    )
 
 
 def _replier(parts: Parts) -> Replier:
@@ -310,6 +332,7 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         personas=sorted(parts.catalog.personas),
         version=version("voidbot"),
         table=COMMANDS,
+        privacy=parts.desk,
     )
     return Dispatcher(table=COMMANDS, services=services, voice=parts.notices.voice, clock=parts.clock)
 

@@ -107,6 +107,9 @@ class Settings(BaseModel):
         alias="DATABASE_URL",
         description="postgresql://user:password@host/database of a server; empty starts the embedded one",
     )
+    erasure_key: ProjectPath | None = Field(
+        None, alias="VOIDBOT_ERASURE_KEY", description="file of the erasure key; empty: erasure.key in the home folder"
+    )
     pg_bin: ProjectPath | None = Field(
         None, alias="PG_BIN", description="folder of other Postgres binaries for the embedded server"
     )

@@ -1,15 +1,21 @@
 """Where the database comes from: a server by address, or the embedded one; migrated before anything else runs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from bot.settings import Settings
 from core.domain.errors import Misconfigured
 from core.ports import Clock
+from core.privacy.key import KEY_FILE, ErasureKey, load_key
 from core.store.embedded import EmbeddedPostgres, EmbeddedSettings
 from core.store.embedded_dump import dump_before_migration
 from core.store.engine import Database, current_revision, head_revision, migrate, normalise
+from core.store.erasure import check_hooks
+from core.store.erasures import list_key_ids
+from core.store.restore import refuse_half_restored
 from core.store.server_check import check_server
 
 Say = Callable[[str], None]
@@ -28,16 +34,35 @@ async def open_storage(settings: Settings, clock: Clock, say: Say) -> AsyncItera
     """Start or reach Postgres, bring the schema to this code's revision, and open the pools.
 
     Raises:
-        Misconfigured: The server will not do, or its schema is another one and may not be changed.
+        Misconfigured: The server will not do, its schema is another one and may not be changed, a restore is not
+            finished, or a table of people's data has no erase hook.
         Unavailable: It does not answer.
     """
     async with reach(settings, say) as (dsn, embedded):
+        check_hooks()
+        await refuse_half_restored(dsn)
         await bring_to_head(settings, dsn, embedded, clock, say)
         database = await Database.open(dsn)
         try:
             yield Storage(database, embedded)
         finally:
             await database.close()
+
+
+async def open_key(settings: Settings, database: Database) -> ErasureKey:
+    """Return this installation's erasure key, made at its first start.
+
+    Raises:
+        Misconfigured: It is missing, or of another installation, while erasures rest on it.
+    """
+    async with database.transaction(durable=False) as tx:
+        written_by = sorted(await list_key_ids(tx))
+    return await asyncio.to_thread(load_key, key_file(settings), written_by)
+
+
+def key_file(settings: Settings) -> Path:
+    """Return where the erasure key stands."""
+    return settings.erasure_key or settings.home / KEY_FILE
 
 
 @asynccontextmanager

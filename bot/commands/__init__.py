@@ -1,10 +1,11 @@
 """The one table of commands: every front end, `/help` and the documents render this list."""
 
-from bot.commands import admins, members, money, setup
+from bot.commands import admins, forgetting, members, money, privacy, setup
 from bot.commands.parse import Parsed, parse
 from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
 from core.domain.budgets import Window
 from core.domain.rooms import RoomMode
+from core.store.people import CHOICES
 
 _MESSAGE = Option("message", OptionType.WORD, "the id of a message of mine; without it, my last one here")
 
@@ -36,6 +37,51 @@ COMMANDS: tuple[CommandSpec, ...] = (
         summary="why I said nothing",
         handler=members.why_silent,
         options=(Option("message", OptionType.WORD, "the id of your message; without it, your last one here"),),
+    ),
+    CommandSpec(path="me", summary="what I keep of you, with the words that prove it", handler=privacy.me),
+    CommandSpec(
+        path="me-correct",
+        summary="mend a fact about you; without a value it goes",
+        handler=privacy.me_correct,
+        options=(
+            Option("fact", OptionType.WORD, "its number or sort, as /me shows them", required=True),
+            Option("value", OptionType.TEXT, "what is right"),
+        ),
+    ),
+    CommandSpec(
+        path="privacy",
+        summary="what I may keep and do with regard to you",
+        handler=privacy.privacy,
+        options=(
+            Option("what", OptionType.WORD, "which choice", choices=tuple(CHOICES)),
+            Option("set", OptionType.WORD, "from now on", choices=("on", "off")),
+        ),
+    ),
+    CommandSpec(path="room-memory", summary="what I keep of this room", handler=privacy.room_memory),
+    CommandSpec(
+        path="link",
+        summary="link another account of yours, with consent on both sides",
+        handler=privacy.link,
+        options=(Option("code", OptionType.WORD, "the code that your other account was shown"),),
+    ),
+    CommandSpec(
+        path="unlink",
+        summary="end the link to another account of yours",
+        handler=privacy.unlink,
+        options=(Option("account", OptionType.WORD, "platform:account, where there are several"),),
+    ),
+    CommandSpec(path="export-me", summary="a file with everything I keep of you", handler=privacy.export_me),
+    CommandSpec(
+        path="forget-me",
+        summary="erase you, or some of what you said: first a preview",
+        handler=forgetting.forget_me,
+        options=(
+            Option("scope", OptionType.WORD, "how much; all unless said", choices=forgetting.SCOPES),
+            Option("rooms", OptionType.WORD, "only in these rooms, with commas between them"),
+            Option("since", OptionType.WORD, "only since then: 2026-05-07, or 3h, 2d, 1w"),
+            Option("before", OptionType.WORD, "only before then"),
+            Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
+        ),
     ),
     CommandSpec(path="usage", summary="limits, what is used, when it returns", handler=members.usage),
     CommandSpec(
@@ -73,6 +119,18 @@ COMMANDS: tuple[CommandSpec, ...] = (
         access=Access.ADMIN,
         audited=True,
         options=(Option("name", OptionType.WORD, "the style pack", required=True),),
+    ),
+    CommandSpec(
+        path="void forget",
+        summary="erase a topic, a room or a time for everybody: first a preview",
+        handler=forgetting.forget,
+        access=Access.ADMIN,
+        options=(
+            Option("topic", OptionType.WORD, "words that the messages hold"),
+            Option("before", OptionType.WORD, "only before then: 2026-05-07"),
+            Option("room", OptionType.WORD, "only in this room"),
+            Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
+        ),
     ),
     CommandSpec(
         path="void budget",

@@ -56,6 +56,8 @@ class Dispatcher:
             operator=turn.operator,
             message_ref=turn.asked_reply_to,
             now=self.clock.now(),
+            front_end=turn.front_end,
+            trace=turn.trace,
         )
         answer = await self._run(tx, parsed, call)
         await self._queue(tx, turn, call, answer, private=not _for_the_room(parsed, answer, room))

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from core.domain.ids import CommunityId, PersonId, RoomId
 from core.domain.rooms import Room
+from core.privacy.desk import Desk
 from core.prompt.stock import StockCatalog
 from core.providers.router import Router
 from core.store.access import ReadableRooms
@@ -62,6 +63,8 @@ class CommandCall:
     operator: bool
     message_ref: str | None
     now: datetime
+    front_end: str = ""
+    trace: str = ""
 
     @property
     def access(self) -> frozenset[Access]:
@@ -98,6 +101,7 @@ class Services:
     personas: Sequence[str]
     version: str
     table: "Sequence[CommandSpec]"
+    privacy: Desk
 
 
 Handler = Callable[[Tx, CommandCall, Services], Awaitable[CommandAnswer]]

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
-from core.chat.answers import Asked
+from core.chat.admission import Arrival, Unwelcome, admit
 from core.chat.changes import apply_delete, apply_edit
 from core.chat.notices import Notices
 from core.chat.work import turn_job
-from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, PersonLimits, parse_limits
+from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, parse_limits
 from core.domain.errors import Conflict
-from core.domain.ids import InboxId, JobId, PersonId, TurnId
+from core.domain.ids import InboxId, JobId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
 from core.domain.platforms import Surroundings
-from core.domain.rooms import Community, Room, RoomKind
+from core.domain.rooms import Community, RoomKind
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
 from core.jobs.executor import Fault
 from core.ports import Accepted, Clock
@@ -31,40 +31,14 @@ _MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK, Origin.CHANNEL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """One event with what the store knows of its room and person."""
-
-    message: InboundMessage
-    room: Room
-    community: Community
-    person_id: PersonId
-    opted_out: bool
-    limits: PersonLimits
-    trace: str
-
-    def asked(self, inbox_id: InboxId) -> Asked:
-        """Return what an answer carries along."""
-        return Asked(
-            community_id=self.room.community_id,
-            room_id=self.room.id,
-            person_id=self.person_id,
-            front_end=self.message.front_end,
-            reply_to=self.message.message_id,
-            language=self.room.language,
-            trace=self.trace,
-            at=self.message.sent_at,
-            inbox_id=inbox_id,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Receiver:
     """What intake needs.
 
     `text_limits`: the longest text of each front end, in characters. `keeps_doors`: front ends whose rooms
     exist only here, so that we must check ourselves who may enter (the terminal). `question_of` returns the
     question of an `/ask` and whether its answer is private; None for any other command. `operators`: people
-    who may operate the bot, as platform:account. `timezone`, `language`: of new communities. `fault`: for crash tests.
+    who may operate the bot, as platform:account. `timezone`, `language`: of new communities.
+    `account_hash`: under which the ledger of erasures knows an account. `fault`: for crash tests.
     """
 
     database: Database
@@ -76,6 +50,7 @@ class Receiver:
     operators: frozenset[str] = frozenset()
     timezone: str = "UTC"
     language: str = "en"
+    account_hash: Callable[[str, str], str] = lambda platform, account_ref: ""
     fault: Fault = lambda point: None
 
     async def accept(self, message: InboundMessage) -> Accepted:
@@ -92,6 +67,8 @@ class Receiver:
         for left in reversed(range(CONFLICT_TRIES)):
             try:
                 return await self._store_once(message)
+            except Unwelcome:
+                return Accepted("no_speech", SilenceReason.PERSON_OPTED_OUT, 0)
             except Conflict:  # a delete and a delivery may lock in opposite order: one of them starts over
                 if not left:
                     raise
@@ -140,12 +117,15 @@ class Receiver:
             typed=own,
             renames=message.kind is not MessageKind.DELETE,  # who deletes a message is not told
         )
+        if message.kind is not MessageKind.DELETE:
+            await admit(tx, message, person, self.account_hash)
         return Arrival(
             message=message,
             room=room,
             community=place.community,
             person_id=person.id,
             opted_out=person.opted_out,
+            dm_memory=person.dm_memory,
             limits=parse_limits(person.limits),
             trace=secrets.token_hex(8),
         )
@@ -188,7 +168,7 @@ class Receiver:
         inbox_id = await _store(tx, arrival, keep_text=addressed or arrival.message.album_id is not None)
         if inbox_id is None:
             return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
-        if arrival.room.archived and not arrival.opted_out and self._is_talk(arrival.message):
+        if arrival.keeps and self._is_talk(arrival.message):
             await _archive(tx, arrival)
         joined = await self._join(tx, arrival, inbox_id)
         if joined is not None:

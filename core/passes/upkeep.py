@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from core.domain.jobs import Ok, Outcome
 from core.jobs.executor import JobContext, Observe
 from core.passes.sources import queue_hourly
+from core.privacy.upkeep import PrivacyUpkeep
 from core.store import budgets, inbox, jobs, outbox, rates, shown
 
 log = structlog.get_logger()
@@ -26,6 +27,7 @@ class Upkeep:
     """The `upkeep` job."""
 
     observe: Observe
+    privacy: PrivacyUpkeep
 
     async def run(self, ctx: JobContext, _: UpkeepWork) -> Outcome:
         """Do every step in a transaction of its own; report what the books get wrong."""
@@ -38,6 +40,7 @@ class Upkeep:
         pruned = await ctx.advance(budgets.prune, durable=False)
         removed = await ctx.advance(jobs.keep_house)
         syncs = await ctx.advance(queue_hourly, durable=False)
+        private = await self.privacy.run(ctx)
         wrong = await ctx.advance(budgets.invariants, durable=False)
         for line in wrong:
             log.error("budget.books_wrong", what=line)
@@ -48,6 +51,7 @@ class Upkeep:
             emptied=emptied,
             abandoned=abandoned,
             pruned=pruned,
+            **private,
             syncs=syncs,
             **dict(removed),
         )

@@ -14,6 +14,8 @@ from pathlib import Path
 from core.domain.errors import Misconfigured
 
 KEY_BYTES = 32
+KEY_FILE = "erasure.key"
+"""Its name in the home folder."""
 _NONCE_BYTES = 16
 
 

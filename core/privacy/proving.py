@@ -10,14 +10,14 @@ from pathlib import Path
 from core.domain.needles import TEXT_CHARS, Needles, forms
 from core.privacy import ledger
 from core.privacy.hand import Hand
-from core.privacy.key import ErasureKey
+from core.privacy.key import KEY_FILE, ErasureKey
 from core.store import erasures, people, proof
 from core.store.erasures import Erasure
 from core.store.proof import Place
 
 TEXTS = 500
-UNSEARCHED = frozenset({"pg", "backups", ledger.LOG, "erasure.key"})
-"""What the proof does not read in the home folder: the server's own files, dumps, and files of keyed hashes."""
+UNSEARCHED = frozenset({"pg", "backups", "sources", ledger.LOG, KEY_FILE})
+"""What the proof does not read in the home folder: the server's own files, dumps, clones, files of keyed hashes."""
 _TEXT, _ID = b"T", b"I"
 
 

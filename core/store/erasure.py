@@ -304,3 +304,28 @@ select id from voidbot.messages where delete_reason = 'erased' and deleted_at >=
 async def list_buried(tx: Tx, since: object, after: int) -> list[MessageId]:
     """Return what was buried since then, in order of ids: an index job may have worked beside us."""
     return [MessageId(row["id"]) for row in await tx.fetch(_AGAIN, since, after, BATCH)]
+
+
+_LEFT = """
+select id from voidbot.communities where state = 'gone' and left_at < voidbot.now() - $1::int * interval '1 day'
+order by left_at, id limit 1"""
+_PURGE = """
+delete from voidbot.messages where id in (select id from voidbot.messages where room_id in (
+    select id from voidbot.rooms where community_id = $1) limit $2)"""
+_PURGE_REST = """
+with kept as (
+    update voidbot.usage set community_id = null, room_id = null where community_id = $1)
+delete from voidbot.communities where id = $1 and not exists (
+    select 1 from voidbot.messages m join voidbot.rooms r on r.id = m.room_id where r.community_id = $1)"""
+
+
+async def find_left(tx: Tx, days: int) -> CommunityId | None:
+    """Return a community that the bot was removed from so many days ago."""
+    found = await tx.fetchval(_LEFT, days)
+    return None if found is None else CommunityId(found)
+
+
+async def purge(tx: Tx, community_id: CommunityId) -> int:
+    """Remove some of a community's messages, or all the rest once none is left; return how many rows."""
+    gone = await tx.execute(_PURGE, community_id, 2 * BATCH)
+    return gone or await tx.execute(_PURGE_REST, community_id)

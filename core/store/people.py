@@ -1,8 +1,8 @@
 """People, their names and memberships. Only this module writes these tables."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, PersonId
@@ -17,17 +17,23 @@ NAME_CHARS = 256
 
 @dataclass(frozen=True, slots=True)
 class PersonStanding:
-    """What intake needs to know of a person: choices, limits, the name carried now."""
+    """What intake needs to know of a person: choices, limits, the name carried now.
+
+    `erasing`: everything of the person is being erased. `met`: the row was made just now.
+    """
 
     id: PersonId
     opted_out: bool
     limits: str
     name: str | None
     member: bool
+    dm_memory: bool = True
+    erasing: bool = False
+    met: bool = False
 
 
 _FIND = """
-select p.id, p.opted_out, p.limits, n.name, m.id is not null as member from voidbot.people p
+select p.id, p.opted_out, p.limits, n.name, m.id is not null as member, p.dm_memory, p.erasing from voidbot.people p
 left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
 left join voidbot.memberships m on m.person_id = p.id and m.community_id = $3 and m.left_at is null
 where p.platform = $1 and p.account_ref = $2"""
@@ -38,7 +44,15 @@ async def find_person(tx: Tx, platform: str, account_ref: str, community_id: Com
     row = await tx.fetchrow(_FIND, platform, account_ref, community_id)
     if row is None:
         return None
-    return PersonStanding(PersonId(row["id"]), row["opted_out"], row["limits"], row["name"], row["member"])
+    return PersonStanding(
+        id=PersonId(row["id"]),
+        opted_out=row["opted_out"],
+        limits=row["limits"],
+        name=row["name"],
+        member=row["member"],
+        dm_memory=row["dm_memory"],
+        erasing=row["erasing"],
+    )
 
 
 async def ensure_person(
@@ -59,6 +73,7 @@ async def ensure_person(
     """
     name = clean(name)[:NAME_CHARS]
     found = await find_person(tx, platform, account_ref, community_id)
+    met = found is None
     if typed and found is not None and found.name is not None and found.name.casefold() == name.casefold():
         name = found.name
     if found is None:
@@ -82,7 +97,7 @@ async def ensure_person(
             found.id,
         )
         await access.raise_epoch(tx, community_id)
-    return PersonStanding(found.id, found.opted_out, found.limits, name, True)
+    return replace(found, name=name, member=True, met=met)
 
 
 async def _rename(tx: Tx, person_id: PersonId, name: str) -> None:
@@ -190,3 +205,33 @@ async def learn_members(
         await tx.execute(_MEMBERS_NEW, community_id, platform, refs)
     if everyone:
         await tx.execute(_MEMBERS_LEFT, community_id, refs)
+
+
+CHOICES = {"archive-me": "opted_out", "learn-me": "learn_me", "dm-memory": "dm_memory", "unprompted": "unprompted"}
+"""What a person may choose, with its column; the first says the opposite of its column."""
+_SAVE_CHOICES = """
+update voidbot.people set opted_out = not $2::boolean, learn_me = $3, dm_memory = $4, unprompted = $5 where id = $1"""
+
+
+async def load_choices(tx: Tx, person_id: PersonId) -> dict[str, bool]:
+    """Return the person's choices: True where it is allowed."""
+    row = await tx.fetchrow(
+        "select not opted_out as archive_me, learn_me, dm_memory, unprompted from voidbot.people where id = $1",
+        person_id,
+    )
+    if row is None:
+        raise LookupError(f"no person {person_id}")
+    return dict(zip(CHOICES, row.values(), strict=True))
+
+
+async def save_choices(tx: Tx, person_id: PersonId, choices: Mapping[str, bool]) -> None:
+    """Set all of the person's choices; True where it is allowed."""
+    await tx.execute(_SAVE_CHOICES, person_id, *(choices[name] for name in CHOICES))
+
+
+async def find_account(tx: Tx, person_id: PersonId) -> tuple[str, str]:
+    """Return the person's platform and account there."""
+    row = await tx.fetchrow("select platform, account_ref from voidbot.people where id = $1", person_id)
+    if row is None:
+        raise LookupError(f"no person {person_id}")
+    return row["platform"], row["account_ref"]

@@ -242,7 +242,7 @@ async def save_persona(tx: Tx, room_id: RoomId, name: str) -> None:
 _LEARN_COMMUNITY = """
 insert into voidbot.communities (platform, chat_ref, name, mind_id, timezone, language)
 values ($1, $2, $3, $1 || ':' || $2, $4, $5)
-on conflict (platform, chat_ref) do update set name = excluded.name, state = 'active'
+on conflict (platform, chat_ref) do update set name = excluded.name, state = 'active', left_at = null
 returning id"""
 _CLOSE_OTHERS = """
 with recursive gone as (
@@ -284,7 +284,8 @@ async def close_room(tx: Tx, key: RoomKey) -> None:
 async def close_community(tx: Tx, platform: str, ref: str) -> None:
     """Close the community until the platform speaks of it again."""
     await tx.execute(
-        "update voidbot.communities set state = 'gone', access_epoch = access_epoch + 1"
+        "update voidbot.communities set state = 'gone', access_epoch = access_epoch + 1,"
+        " left_at = coalesce(left_at, voidbot.now())"
         " where platform = $1 and chat_ref = $2",
         platform,
         ref,

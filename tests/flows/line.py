@@ -1,10 +1,14 @@
 """The whole line for tests: the composition root with a recording front end and any model, on a real database."""
 
 import asyncio
+import atexit
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 
 from bot.app import App, Role, open_app
 from bot.model_list import Model
@@ -19,6 +23,9 @@ from core.store.engine import Database
 from tests.fakes import RecordingFrontEnd, ScriptedModel
 
 PATIENCE_S = 20.0
+HOME = Path(tempfile.mkdtemp(prefix="voidbot-line-"))
+"""The home folder of every line of this process: tests write nothing into the project's."""
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 SETTINGS = ModelSettings(name="scripted", base_url="http://127.0.0.1:9/v1")
 
 
@@ -104,7 +111,7 @@ class Line:
 
 def settings_for(dsn: str, models: Sequence[ModelSettings] = (), **changes: object) -> Settings:
     """Return settings for a test: that database, no page, no sample, these models for every tier."""
-    values = {"database_url": dsn, "sample": False, "drain_s": 2.0, "log_level": "error", **changes}
+    values = {"database_url": dsn, "sample": False, "drain_s": 2.0, "log_level": "error", "home": HOME, **changes}
     settings = Settings.model_validate(values)
     return settings.model_copy(update={"models": tuple(Model(model) for model in models)})
 
