@@ -11,7 +11,7 @@ from core.store.engine import Row, Tx
 
 MOST_TERMS = 24
 QUESTION_CHARS = 2_000
-CANDIDATES = 6_000
+CANDIDATES = 2_000
 """How many chunks that hold a word of the question are weighed; the rarest words choose them."""
 
 _VISIBLE = """
@@ -28,8 +28,7 @@ from voidbot.source_chunks c join voidbot.source_files f on f.id = c.file_id joi
 _SEARCH = f"""
 with {_VISIBLE},
 asked as materialized (select lexeme from unnest(to_tsvector('english', $3)) limit {MOST_TERMS}),
-size as materialized (select count(*) as n, greatest(avg(c.len), 1) as len
-                      from voidbot.source_chunks c join visible v on v.id = c.source_id),
+size as materialized (select count(*) as n from voidbot.source_chunks c join visible v on v.id = c.source_id),
 counted as materialized (
     select lexeme, quote_literal(lexeme)::tsquery as word,
            (select count(*) from voidbot.source_chunks c join visible v on v.id = c.source_id
@@ -43,10 +42,11 @@ wanted as materialized (select string_agg(word::text, ' | ')::tsquery as any_of 
 found as materialized (
     select c.id, c.tsv, c.len from voidbot.source_chunks c join visible v on v.id = c.source_id
     where c.tsv @@ (select any_of from wanted) limit {CANDIDATES}),
+usual as materialized (select greatest(avg(len), 1) as len from found),
 scored as (
     select f.id, sum(r.idf * ts_rank('{{0.5, 0.3, 0.5, 1}}', f.tsv, r.word)
-                     / 0.6079 / (0.8 + 0.2 * f.len / size.len)) as score
-    from found f cross join ranked r cross join size group by f.id order by 2 desc, 1 limit $4)
+                     / 0.6079 / (0.8 + 0.2 * f.len / usual.len)) as score
+    from found f cross join ranked r cross join usual group by f.id order by 2 desc, 1 limit $4)
 select b.score, {_CHUNK} join scored b on b.id = c.id order by b.score desc, c.id"""
 _READ = f"with {_VISIBLE} select 0::float8 as score, {_CHUNK} where c.id = any($3::bigint[])"
 

@@ -155,6 +155,7 @@ insert into voidbot.source_files (source_id, path, blob_hash, bytes, state, reas
 on conflict (source_id, path) do update
 set blob_hash = excluded.blob_hash, bytes = excluded.bytes, state = excluded.state, reason = excluded.reason
 returning id"""
+# `offset 0` keeps the planner from making each vector once for each place that it is used in.
 _CHUNKS = """
 insert into voidbot.source_chunks
     (source_id, file_id, ordinal, line_start, line_end, symbol, blob_hash, text, len, tsv)
@@ -163,7 +164,8 @@ select $1, $2, u.ordinal, u.line_start, u.line_end, u.symbol, $3, u.text, length
 from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
      as u(ordinal, line_start, line_end, symbol, text, inner_words, names),
      lateral (select setweight(to_tsvector('english', u.text || ' ' || u.inner_words), 'A') as own,
-                     setweight(to_tsvector('english', u.names), 'C') as names) t"""
+                     setweight(to_tsvector('english', u.names), 'C') as names
+              offset 0) t"""
 _RENAME = "update voidbot.source_files set path = $3 where id = $2 and source_id = $1"
 _OF_FILE = "select id, symbol from voidbot.source_chunks where file_id = $1"
 _RENAMED = """
