@@ -235,7 +235,7 @@ class _Loading:
             bad += [BadRecord(record.line, record.byte, code, mended=True) for code in record.mended]
         self._tally.read += len(batch.records) + batch.unsupported
         self._tally.skipped.update({SkipReason.UNSUPPORTED.value: batch.unsupported} if batch.unsupported else {})
-        kept = self._without_repeats(self._without_erased(batch.records, run), run, bad)
+        kept = self._without_repeats(self._without_erased(batch.records, run), bad)
         people = await import_people.meet(tx, self._platform, _accounts(kept))
         rows = self._rows(kept, run, people)
         if rows:
@@ -265,13 +265,16 @@ class _Loading:
             kept.append(record)
         return kept
 
-    def _without_repeats(self, records: Sequence[ImportRecord], run: Run, bad: list[BadRecord]) -> list[ImportRecord]:
+    def _without_repeats(self, records: Sequence[ImportRecord], bad: list[BadRecord]) -> list[ImportRecord]:
         """Keep the first record of an id, or a later one that is an edit."""
         kept: dict[tuple[int, str], ImportRecord] = {}
         for record in records:
-            key = (_room(record, run), record.ref)
+            key = (record.chat, record.ref)
             if key in self._recent and not _newer(record.edited_at, self._recent[key]):
                 bad.append(BadRecord(record.line, record.byte, BadCode.DUPLICATE_ID))
+                continue
+            if key in self._recent and key not in kept and self._dry:
+                self._tally.edited += 1  # what it edits was not left there to be found
                 continue
             self._recent[key] = record.edited_at
             kept[key] = record

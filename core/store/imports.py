@@ -189,21 +189,25 @@ _DROP_KNOWN = "delete from pg_temp.import_staging where ord = any($1::integer[])
 _POINT = """
 update pg_temp.import_staging s set near_id = k.there from unnest($1::bigint[], $2::bigint[]) k(id, there)
 where s.near_id = k.id"""
+# A later text in the same file replaces the earlier one: nobody has seen that, however the batches fell.
 _EDIT = """
 with given as (
-    select k.id, s.room_id, s.text, s.edited_at, row_number() over (partition by s.room_id order by s.ord) as n
-    from unnest($1::integer[], $2::bigint[]) k(ord, id) join pg_temp.import_staging s on s.ord = k.ord),
+    select k.id, k.twice, s.room_id, s.text, s.edited_at,
+           row_number() over (partition by s.room_id, k.twice order by s.ord) as n
+    from unnest($1::integer[], $2::bigint[], $3::boolean[]) k(ord, id, twice)
+    join pg_temp.import_staging s on s.ord = k.ord),
   counted as (
     update voidbot.rooms r set last_archived_seq = r.last_archived_seq + c.count
-    from (select room_id, count(*) from given group by room_id) c where r.id = c.room_id
+    from (select room_id, count(*) from given where not twice group by room_id) c where r.id = c.room_id
     returning r.id, r.last_archived_seq - c.count as before),
   edited as (
-    update voidbot.messages m set text = g.text, edited_at = g.edited_at, revision = m.revision + 1,
+    update voidbot.messages m set text = g.text, edited_at = g.edited_at,
+      revision = m.revision + (not g.twice)::integer,
       index_state = case when m.kind = 'system' then 'none' else 'queued' end
     from given g where m.id = g.id returning m.id, m.revision)
 insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq)
 select g.id, e.revision, g.room_id, r.before + g.n from given g join counted r on r.id = g.room_id
-join edited e on e.id = g.id"""
+join edited e on e.id = g.id where not g.twice"""
 _ADD = """
 with counted as (
     update voidbot.rooms r set last_archived_seq = r.last_archived_seq + c.count
@@ -260,7 +264,7 @@ async def add_staged(tx: Tx, run: Run, rooms: Sequence[RoomId], *, twins: bool) 
     rows = await tx.fetch(_KNOWN, run.id, run.floor)
     known = tuple(Known(row["ord"], row["live"], row["gone"], row["twice"], row["newer"]) for row in rows)
     if newer := [row for row in rows if row["newer"]]:
-        await tx.execute(_EDIT, [row["ord"] for row in newer], [row["there"] for row in newer])
+        await tx.execute(_EDIT, *([row[name] for row in newer] for name in ("ord", "there", "twice")))
     if known:
         await tx.execute(_DROP_KNOWN, [each.number for each in known])
         await tx.execute(_POINT, [row["id"] for row in rows], [row["there"] for row in rows])
