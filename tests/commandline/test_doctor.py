@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -166,15 +167,26 @@ async def test_models_are_asked_only_when_told_to(home: Path) -> None:
         assert len(str(call.body)) < 400
 
 
-@pytest.mark.parametrize(
-    ("status", "word", "remedy"),
-    [(401, "key refused", "key"), (404, "not known", "name"), (400, "refused", "provider"), (503, "failed", "server")],
-)
-async def test_a_model_that_does_not_answer_is_found(home: Path, status: int, word: str, remedy: str) -> None:
-    async with ModelServer(Fail(status)) as model:
-        code, found = await examined(home, "--models", OPENAI_BASE_URL=model.url, VOIDBOT_MODEL="small")
-    (finding,) = found["model.small"]
-    assert code == 1 and word in finding["what"] and remedy in finding["remedy"]
+async def test_a_model_that_does_not_answer_is_found(home: Path) -> None:
+    expected = {
+        401: ("key refused", "key"),
+        404: ("not known", "name"),
+        400: ("refused", "provider"),
+        503: ("failed", "server"),
+    }
+    async with AsyncExitStack() as stack:
+        entries = [
+            f'[[models]]\nname = "m{status}"\nkind = "openai"\nbase_url = "{server.url}"\n'
+            for status in expected
+            for server in [await stack.enter_async_context(ModelServer(Fail(status)))]
+        ]
+        home.mkdir()
+        (home / "models.toml").write_text("\n".join(entries))
+        code, found = await examined(home, "--models", VOIDBOT_MODELS=str(home / "models.toml"))
+    assert code == 1
+    for status, (word, remedy) in expected.items():
+        (finding,) = found[f"model.m{status}"]
+        assert word in finding["what"] and remedy in finding["remedy"]
 
 
 @pytest.mark.long

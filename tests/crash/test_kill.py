@@ -22,6 +22,9 @@ BEFORE_SENDING = [
     ("hold.before", 3),  # after B of the send job
 ]
 SENDING = ["F.written", "F.committed", "send.called", "send.arrived", "G.written", "G.committed"]
+# `tests/platform` kills whole bots with the real front ends at the same points each day: there the platforms differ.
+# Here one of each kind is enough each day, and all of them in long runs.
+LONG = pytest.mark.long
 CANNOT_BE_KNOWN = {"F.committed", "send.called", "send.arrived", "G.written"}
 ARRIVED = {"send.arrived", "G.written", "G.committed"}
 
@@ -41,7 +44,7 @@ async def test_a_process_killed_before_it_sends_loses_and_doubles_nothing(
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize("behaviour", [Behaviour.TERMINAL, Behaviour.DISCORD])
+@pytest.mark.parametrize("behaviour", [Behaviour.TERMINAL, pytest.param(Behaviour.DISCORD, marks=LONG)])
 @pytest.mark.parametrize("point", SENDING)
 async def test_a_process_killed_while_sending_is_repeated_where_repeats_fold(
     forks: Forks, fresh_dsn: str, point: str, behaviour: Behaviour
@@ -55,7 +58,9 @@ async def test_a_process_killed_while_sending_is_repeated_where_repeats_fold(
         assert here.answered_once(token)
 
 
-@pytest.mark.parametrize("point", ["F.written", "F.committed", "send.arrived"])
+@pytest.mark.parametrize(
+    "point", ["F.written", pytest.param("F.committed", marks=LONG), pytest.param("send.arrived", marks=LONG)]
+)
 async def test_history_decides_when_the_nonce_is_too_old_to_fold(forks: Forks, fresh_dsn: str, point: str) -> None:
     async with world(forks, fresh_dsn, Platform(Behaviour.DISCORD)) as here:
         token = here.platform.ask()
@@ -67,7 +72,9 @@ async def test_history_decides_when_the_nonce_is_too_old_to_fold(forks: Forks, f
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize("point", SENDING)
+@pytest.mark.parametrize(
+    "point", [pytest.param(each, marks=() if each in ("F.written", "send.arrived") else LONG) for each in SENDING]
+)
 async def test_where_nothing_folds_only_the_ambiguous_points_are_unknown(
     forks: Forks, fresh_dsn: str, point: str
 ) -> None:
@@ -83,7 +90,9 @@ async def test_where_nothing_folds_only_the_ambiguous_points_are_unknown(
 
 
 @pytest.mark.parametrize("behaviour", [Behaviour.DISCORD, Behaviour.TELEGRAM])
-@pytest.mark.parametrize("point", ["G.committed", "send.called", "send.arrived"])
+@pytest.mark.parametrize(
+    "point", ["G.committed", pytest.param("send.called", marks=LONG), pytest.param("send.arrived", marks=LONG)]
+)
 async def test_parts_that_arrived_are_never_repeated(
     forks: Forks, fresh_dsn: str, point: str, behaviour: Behaviour
 ) -> None:

@@ -6,7 +6,6 @@ from tests.crash.child import answer_to
 from tests.crash.platform import Behaviour, Platform
 from tests.crash.processes import Forks, world
 
-FOLDS = [Behaviour.TERMINAL, Behaviour.DISCORD]
 POINTS = [
     ("early F.written", 1),
     ("early F.committed", 1),
@@ -23,10 +22,15 @@ POINTS = [
     ("G.committed", 1),
 ]
 CANNOT_BE_KNOWN = [("early F.committed", 0), ("send.called", 0), ("send.arrived", 1)]
+LONG = pytest.mark.long
+# Where the platform has a part, `tests/platform` kills whole bots with the real front ends each day.
+WITH_THE_PLATFORM = {"early F.committed", "send.called", "send.arrived", "edit.called", "edit.arrived"}
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "nth"), POINTS)
+@pytest.mark.parametrize(
+    ("point", "nth"), [pytest.param(*each, marks=LONG if each[0] in WITH_THE_PLATFORM else ()) for each in POINTS]
+)
 async def test_a_growing_answer_whose_process_was_killed_ends_whole(
     forks: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
@@ -39,8 +43,15 @@ async def test_a_growing_answer_whose_process_was_killed_ends_whole(
         assert here.answered_once(token)
 
 
-@pytest.mark.parametrize("behaviour", FOLDS)
-@pytest.mark.parametrize("point", ["early F.committed", "send.arrived"])
+@pytest.mark.parametrize(
+    ("point", "behaviour"),
+    [
+        ("early F.committed", Behaviour.TERMINAL),
+        ("send.arrived", Behaviour.DISCORD),
+        pytest.param("early F.committed", Behaviour.DISCORD, marks=LONG),
+        pytest.param("send.arrived", Behaviour.TERMINAL, marks=LONG),
+    ],
+)
 async def test_first_words_become_the_whole_answer_also_where_the_next_process_does_not_stream(
     forks: Forks, fresh_dsn: str, point: str, behaviour: Behaviour
 ) -> None:
@@ -64,7 +75,9 @@ async def test_first_words_that_are_too_old_to_fold_are_found_and_completed(fork
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "arrived"), CANNOT_BE_KNOWN)
+@pytest.mark.parametrize(
+    ("point", "arrived"), [pytest.param(*each, marks=() if each[1] else LONG) for each in CANNOT_BE_KNOWN]
+)
 async def test_first_words_in_doubt_are_never_sent_again_where_nothing_folds(
     forks: Forks, fresh_dsn: str, point: str, arrived: int
 ) -> None:

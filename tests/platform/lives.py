@@ -62,7 +62,7 @@ BESIDE_THE_PLATFORM = {
     ("A.committed", 1), ("cycle.before", 1), ("hold.before", 1), ("C.written", 1), ("model.called", 1),
     ("E.written", 1), ("settle.after", 1), ("hold.before", 3),
 }  # fmt: skip
-"""Between these and their neighbours nothing differs from platform to platform: one platform is enough each day."""
+"""Between these and their neighbours nothing differs from platform to platform: `tests/crash` has them each day."""
 PAIRS = [(*first, *second) for first, second in product((*BEFORE_SENDING, *SENDING), repeat=2)]
 """Two kills, one after the other."""
 

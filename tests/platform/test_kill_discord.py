@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,7 +17,18 @@ from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Member, Message
 from tests.fakes import ManualClock
 from tests.platform.crash_child import long_answer_to
-from tests.platform.lives import AS_WITHOUT_GROWTH, BEFORE_SENDING, GROWING, PAIRS, SENDING, Lives, cases, lives, seldom
+from tests.platform.lives import (
+    AS_WITHOUT_GROWTH,
+    BEFORE_SENDING,
+    BESIDE_THE_PLATFORM,
+    GROWING,
+    PAIRS,
+    SENDING,
+    Lives,
+    cases,
+    lives,
+    seldom,
+)
 
 UNSTORED = frozenset({"fetched", "A.written"})
 """Here only the room's history knows of the question, so the room must be known."""
@@ -93,7 +105,7 @@ async def house(bots: Forks, dsn: str) -> AsyncIterator[House]:
 
 
 @pytest.mark.field("F035")
-@pytest.mark.parametrize(("point", "nth"), [*BEFORE_SENDING, *SENDING])
+@pytest.mark.parametrize(("point", "nth"), cases([*BEFORE_SENDING, *SENDING], BESIDE_THE_PLATFORM))
 async def test_a_bot_killed_anywhere_on_the_line_answers_once(
     bots: Forks, fresh_dsn: str, point: str, nth: int
 ) -> None:
@@ -152,8 +164,13 @@ async def test_an_answer_that_stands_when_its_sending_failed_and_its_bot_was_kil
         assert here.answered_once(asked)
 
 
-@pytest.mark.parametrize("every_s", [None, 0.0])
-@pytest.mark.parametrize("point", [pytest.param("F.written", marks=pytest.mark.long), "F.committed", "send.arrived"])
+@pytest.mark.parametrize(
+    ("point", "every_s"),
+    cases(
+        list(product(("F.written", "F.committed", "send.arrived"), (None, 0.0))),
+        {("F.written", None), ("F.written", 0.0), ("F.committed", 0.0), ("send.arrived", None)},
+    ),
+)
 async def test_history_decides_when_the_nonce_is_too_old_to_fold(
     bots: Forks, fresh_dsn: str, point: str, every_s: float | None
 ) -> None:
