@@ -1,0 +1,75 @@
+"""`voidbot import` as an operator types it: what it prints and its exit codes."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from core.store import places
+from core.store.engine import Database
+from tests.domain.export_samples import discord_file, discord_message, jsonl_file, jsonl_line
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+async def community(database: Database) -> str:
+    async with database.transaction() as tx:
+        await places.add_community(tx, "discord", "500", "Potters")
+    return "discord:500"
+
+
+async def run(dsn: str, home: Path, *words: str) -> tuple[int, str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}  # noqa: TID251
+    environment = {**kept, "VOIDBOT_HOME": str(home), "DATABASE_URL": dsn}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot.cli", "import", *words, stdout=PIPE, stderr=PIPE, env=environment
+    )
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def count(database: Database) -> int:
+    async with database.transaction(durable=False) as tx:
+        return int(await tx.fetchval("select count(*) from voidbot.messages"))
+
+
+async def test_two_files_come_in_with_one_line_of_json_each_and_exit_code_0(
+    database: Database, fresh_dsn: str, community: str, tmp_path: Path
+) -> None:
+    files = [tmp_path / "a.json", tmp_path / "b.jsonl"]
+    files[0].write_bytes(discord_file(discord_message(1, "x")))
+    files[1].write_bytes(jsonl_file(jsonl_line(1), jsonl_line(2)))
+    words = [*map(str, files), "--community", community, "--audience", "community", "--i-am-sure", "--json"]
+    code, out, err = await run(fresh_dsn, tmp_path, *words)
+    told = [json.loads(line) for line in out.splitlines()]
+    assert (code, [line["written"] for line in told], await count(database)) == (0, [1, 2], 3), err
+    assert all(line["digest"] for line in told)
+
+
+async def test_bad_records_are_listed_by_place_without_words_and_give_exit_code_3(
+    fresh_dsn: str, community: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(jsonl_file(jsonl_line(1)) + b"{private words\n" + jsonl_file(jsonl_line(2)))
+    words = [str(file), "--community", "Potters", "--audience", "community", "--i-am-sure"]
+    code, out, _ = await run(fresh_dsn, tmp_path, *words)
+    assert code == 3
+    assert "read 2, written 2, edited 0, unchanged 0, bad json_syntax 1" in out and "line 2, byte" in out
+    assert "private words" not in out
+
+
+async def test_one_file_that_is_refused_keeps_all_out_with_one_sentence_and_exit_code_2(
+    database: Database, fresh_dsn: str, community: str, tmp_path: Path
+) -> None:
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    files[0].write_bytes(discord_file(discord_message(1, "x")))
+    files[1].write_bytes(discord_file(discord_message(1, "x"), channel={"type": "DirectTextChat"}, guild="0"))
+    words = [*map(str, files), "--community", community, "--audience", "community", "--i-am-sure"]
+    code, out, err = await run(fresh_dsn, tmp_path, *words)
+    assert (code, out, await count(database)) == (2, "", 0)
+    assert err.count("\n") == 1 and "was private" in err
