@@ -28,7 +28,7 @@ async def run(*arguments: str, **variables: str) -> str:
     return printed.decode()
 
 
-@pytest.mark.parametrize("name", [*BY_HAND, "startup"])
+@pytest.mark.parametrize("name", [*BY_HAND, "startup", "import_speed"])
 def test_a_benchmark_can_be_imported(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__
 
