@@ -1,4 +1,4 @@
-"""Histories on their way into the archive: audience first, once and only once, and killed anywhere."""
+"""Histories on their way into the archive: once and only once, killed anywhere, below what is live."""
 
 import asyncio
 import json
@@ -6,29 +6,21 @@ import random
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
-from core.domain.audience import InRoom
 from core.domain.errors import InputRejected
-from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
-from core.domain.imports import AudienceSpec, Progress, parse_audience
-from core.domain.platforms import RoleReport
+from core.domain.ids import CommunityId, RoomKey
+from core.domain.imports import Progress
 from core.domain.rooms import RoomKind
-from core.retrieval.admission import Wish
-from core.retrieval.importing import Importer, Outcome
-from core.store import access, archive, people, places
+from core.store import archive, people, places
 from core.store.engine import Database
 from tests.domain.export_samples import (
     CHANNEL,
     GROUP,
     GUILD,
-    NOON,
     discord_file,
     discord_message,
     jsonl_file,
@@ -39,74 +31,19 @@ from tests.domain.export_samples import (
     telegram_message,
     telegram_service,
 )
+from tests.store.import_cases import (
+    NAMES,
+    bring,
+    discord_community,
+    export_file,
+    message,
+    number,
+    room,
+    rows,
+    telegram_community,
+)
 
-UTC_ZONE = ZoneInfo("UTC")
-_DUMP = """
-select r.chat_ref, r.topic_ref, m.platform_ref, p.account_ref, m.kind, m.text, m.sent_at, m.edited_at, m.revision,
-       m.archived_seq, m.reply_to_ref, t.platform_ref as answered, m.session, m.forwarded_from, m.index_state,
-       (select count(*) from voidbot.message_revisions v where v.message_id = m.id) as revisions,
-       (select string_agg(a.kind || a.name || a.caption, '/' order by a.ordinal) from voidbot.attachments a
-        where a.message_id = m.id) as files
-from voidbot.messages m join voidbot.rooms r on r.id = m.room_id left join voidbot.people p on p.id = m.author_id
-left join voidbot.messages t on t.id = m.reply_to_id order by r.chat_ref, r.topic_ref, m.archived_seq"""
-_ROOM = "select name, kind, parent_id from voidbot.rooms where id = $1"
-_NAMES = """
-select p.account_ref, n.name, n.valid_from, n.valid_to from voidbot.person_names n
-join voidbot.people p on p.id = n.person_id order by 1, 3, 2"""
-
-
-@pytest.fixture
-async def discord(database: Database) -> CommunityId:
-    async with database.transaction() as tx:
-        return await places.add_community(tx, "discord", GUILD, "Potters")
-
-
-@pytest.fixture
-async def telegram(database: Database) -> CommunityId:
-    async with database.transaction() as tx:
-        return await places.add_community(tx, "telegram", f"-100{GROUP}", "Potters")
-
-
-def spec(text: str) -> AudienceSpec:
-    found = parse_audience(text)
-    assert found is not None
-    return found
-
-
-EVERYONE = spec("community")
-
-
-async def bring(
-    database: Database, path: Path, community: CommunityId, audience: AudienceSpec | None = EVERYONE, **more: Any
-) -> Outcome:
-    """Import one file."""
-    wish = {"community_id": community, "audience": audience, "sure": True} | {
-        name: more.pop(name) for name in ("room", "sure", "resume") if name in more
-    }
-    load = {name: more.pop(name) for name in ("dry_run", "report") if name in more}
-    importer = Importer(database, **more)
-    plan = await importer.plan(path, None, UTC_ZONE, Wish(**wish))
-    return await importer.load(plan, UTC_ZONE, actor="tester", **load)
-
-
-async def rows(database: Database, sql: str = _DUMP, *args: object) -> list[Mapping[str, Any]]:
-    async with database.transaction(durable=False) as tx:
-        return [dict(row) for row in await tx.fetch(sql, *args)]
-
-
-async def number(database: Database, sql: str, *args: object) -> int:
-    async with database.transaction(durable=False) as tx:
-        return int(await tx.fetchval(sql, *args))
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "export.json"
-
-
-async def room(database: Database, community: CommunityId, key: RoomKey, kind: RoomKind = RoomKind.CHANNEL) -> RoomId:
-    async with database.transaction() as tx:
-        return await places.add_room(tx, community, key, kind, "kiln")
+__all__ = ["discord_community", "export_file", "telegram_community"]
 
 
 def story() -> bytes:
@@ -143,7 +80,7 @@ async def test_a_story_comes_in_with_order_answers_files_names_and_what_was_wron
     assert {row["platform_ref"]: row["answered"] for row in dump if row["reply_to_ref"]} == {"2": "1", "3": "9"}
     assert (dump[3]["files"], dump[6]["text"], dump[5]["kind"]) == ("imagebowl.png", "edited again", "system")
     assert {row["platform_ref"] for row in dump if row["index_state"] == "queued"} == set("12345789")
-    assert [(row["account_ref"], row["name"]) for row in await rows(database, _NAMES)] == [
+    assert [(row["account_ref"], row["name"]) for row in await rows(database, NAMES)] == [
         ("11", "Ida"), ("11", "Ida B"), ("11", "Ida"), ("12", "bo")]  # fmt: skip
     assert (outcome.tally.written, outcome.tally.bad) == (9, {"duplicate_id": 1, "no_author": 1})
     errors = await rows(
@@ -157,10 +94,10 @@ async def test_the_same_file_twice_writes_nothing_and_gives_the_same_digest(
 ) -> None:
     file.write_bytes(story())
     first = await bring(database, file, discord, batch=3)
-    before = await rows(database), await rows(database, _NAMES)
+    before = await rows(database), await rows(database, NAMES)
     second = await bring(database, file, discord)
     assert (second.tally.written, second.tally.edited, second.tally.unchanged) == (0, 0, 9)
-    assert second.digest == first.digest and (await rows(database), await rows(database, _NAMES)) == before
+    assert second.digest == first.digest and (await rows(database), await rows(database, NAMES)) == before
     assert second.tally.bad == first.tally.bad
 
 
@@ -190,7 +127,7 @@ async def test_an_import_that_was_interrupted_at_any_batch_ends_in_the_same_rows
 ) -> None:
     file.write_bytes(story())
     whole = await bring(database, file, discord, batch=2)
-    expected = await rows(database), await rows(database, _NAMES)
+    expected = await rows(database), await rows(database, NAMES)
     for point in (1, 3, 5):
         async with database.transaction() as tx:
             await tx.execute("truncate voidbot.rooms, voidbot.people, voidbot.import_runs restart identity cascade")
@@ -205,7 +142,7 @@ async def test_an_import_that_was_interrupted_at_any_batch_ends_in_the_same_rows
             await bring(database, file, discord, batch=2, report=stop)
         again = await bring(database, file, discord, batch=4, resume=True)
         assert (again.resumed, again.digest) == (True, whole.digest)
-        assert (await rows(database), await rows(database, _NAMES)) == expected
+        assert (await rows(database), await rows(database, NAMES)) == expected
         assert (again.tally.written, again.tally.bad) == (whole.tally.written, whole.tally.bad)
 
 
@@ -278,15 +215,8 @@ async def test_a_live_message_and_a_tombstone_stand_above_an_imported_one(
     assert texts == {"1": "live", "2": "", "own:3": "live", "4": "imported"}
     assert outcome.tally.skipped == {"live": 2, "tombstone": 1}
     assert ("11", "Ida here") in [
-        (row["account_ref"], row["name"]) for row in await rows(database, _NAMES) if row["valid_to"] is None
+        (row["account_ref"], row["name"]) for row in await rows(database, NAMES) if row["valid_to"] is None
     ]
-
-
-def message(
-    room_id: RoomId, community: CommunityId, author: PersonId, ref: str, text: str = "live"
-) -> archive.NewMessage:
-    return archive.NewMessage(room_id=room_id, community_id=community, author_id=author, platform_ref=ref, kind="text",
-                              text=text, sent_at=NOON)  # fmt: skip
 
 
 async def test_people_who_opted_out_or_were_erased_stay_away(
@@ -307,7 +237,7 @@ async def test_people_who_opted_out_or_were_erased_stay_away(
     outcome = await bring(database, file, discord, erased_until=erased)
     assert [row["account_ref"] for row in await rows(database)] == ["13", "12", "13"]
     assert outcome.tally.skipped == {"opted_out": 2, "erased": 1}
-    assert "n11" not in [row["name"] for row in await rows(database, _NAMES)]
+    assert "n11" not in [row["name"] for row in await rows(database, NAMES)]
 
 
 async def test_a_closed_room_takes_nothing(database: Database, discord: CommunityId, file: Path) -> None:
@@ -316,129 +246,6 @@ async def test_a_closed_room_takes_nothing(database: Database, discord: Communit
         await places.close_room(tx, RoomKey("discord", CHANNEL))
     file.write_bytes(discord_file(discord_message(1, "x")))
     assert (await bring(database, file, discord)).tally.skipped == {"excluded": 1}
-
-
-# Who may hear it
-
-
-OPEN = discord_file(discord_message(1))
-DIRECT = discord_file(discord_message(1), channel={"type": "DirectTextChat"}, guild="0")
-THREAD = discord_file(discord_message(1), channel={"type": "GuildPrivateThread"})
-REFUSED = [
-    (OPEN, None, "say with --audience"),
-    (OPEN, "role:99", "no role 99"),
-    (OPEN, "staff", "no role that administers"),
-    (OPEN, "people:77", "nobody with the id 77"),
-    (OPEN, "room:88", "no room with the id 88"),
-    (OPEN, "room:89", "89 is closed"),
-    (DIRECT, "community", "was private"),
-    (DIRECT, "room:90", "others may read the room 90"),
-    (THREAD, "staff", "was private"),
-    (THREAD, "people:77", "not among the people"),
-    (telegram_file(telegram_message(1), kind="personal_chat"), "community", "was private"),
-    (telegram_file(telegram_message(1), kind="saved_messages"), "staff", "was private"),
-    (telegram_file(telegram_message(1), kind="private_supergroup"), "role:99", "was private"),
-    (telegram_file(telegram_message(1), kind="of_tomorrow"), "community", "was private"),
-    (b"nothing to read", "community", "is neither"),
-]
-
-
-async def test_an_import_without_a_fitting_audience_is_refused_and_writes_nothing(
-    database: Database, discord: CommunityId, file: Path
-) -> None:
-    await room(database, discord, RoomKey("discord", "89"))
-    host = await room(database, discord, RoomKey("discord", "90"))
-    async with database.transaction() as tx:
-        await places.close_room(tx, RoomKey("discord", "89"))
-        await access.save_access(tx, host, discord, everyone=True)
-    for data, audience, says in REFUSED:
-        file.write_bytes(data)
-        with pytest.raises(InputRejected, match=says):
-            await bring(database, file, discord, None if audience is None else spec(audience))
-    left = [await number(database, f"select count(*) from voidbot.{table}") for table in ("rooms", "import_runs")]
-    assert left == [2, 0]
-
-
-async def test_everyone_is_an_audience_for_who_is_sure_and_it_is_noted(
-    database: Database, discord: CommunityId, file: Path
-) -> None:
-    file.write_bytes(discord_file(discord_message(1)))
-    with pytest.raises(InputRejected, match="--i-am-sure"):
-        await bring(database, file, discord, sure=False)
-    await bring(database, file, discord)
-    ((details,),) = [tuple(row.values()) for row in await rows(database, "select details from voidbot.audit")]
-    assert (details["audience"], details["by"]) == ("community", "tester")
-
-
-async def test_each_audience_is_who_may_read_the_room(database: Database, discord: CommunityId, tmp_path: Path) -> None:
-    async with database.transaction() as tx:
-        await access.learn_roles(tx, discord, [RoleReport("30", "Kiln"), RoleReport("31", "Mods", True)], whole=True)
-    found = {}
-    for number_, audience in enumerate(("role:30", "staff", "people:11", "community")):
-        path = tmp_path / f"{number_}.json"
-        path.write_bytes(discord_file(discord_message(1), channel={"id": str(number_)}))
-        outcome = await bring(database, path, discord, spec(audience))
-        async with database.transaction(durable=False) as tx:
-            listed = await access.list_readers(tx, RoomId(outcome.rooms["0"]))
-            roles = await access.find_roles(tx, discord, ["30", "31"])
-        assert listed is not None and listed.by_hand
-        names = {role_id: ref for ref, role_id in roles.items()}
-        found[audience] = (listed.everyone, {names[role] for role in listed.roles}, set(listed.accounts))
-    assert found == {
-        "role:30": (False, {"30"}, set()),
-        "staff": (False, {"31"}, set()),
-        "people:11": (False, set(), {"11"}),
-        "community": (True, set(), set()),
-    }
-
-
-async def test_a_history_heard_as_a_room_follows_that_room_s_changes(
-    database: Database, discord: CommunityId, file: Path
-) -> None:
-    host = await room(database, discord, RoomKey("discord", "88"))
-    file.write_bytes(discord_file(discord_message(1)))
-    imported = RoomId((await bring(database, file, discord, spec("room:88"))).rooms["0"])
-    seen = []
-    for everyone in (True, False):
-        async with database.transaction() as tx:
-            await access.save_access(tx, host, discord, everyone=everyone, users=[])
-            other = await places.add_room(tx, discord, RoomKey("discord", "89"), RoomKind.CHANNEL, "other")
-            await access.save_access(tx, other, discord, everyone=True)
-            seen.append(imported in await access.list_readable(tx, discord, InRoom(other), None))
-    assert seen == [True, False]
-
-
-async def test_a_room_that_is_known_keeps_its_readers(database: Database, discord: CommunityId, file: Path) -> None:
-    room_id = await room(database, discord, RoomKey("discord", CHANNEL))
-    async with database.transaction() as tx:
-        await access.save_access(tx, room_id, discord, everyone=False, users=[])
-    file.write_bytes(discord_file(discord_message(1)))
-    await bring(database, file, discord)
-    async with database.transaction() as tx:
-        listed = await access.list_readers(tx, room_id)
-    assert listed is not None and (listed.by_hand, listed.everyone) == (False, False)
-
-
-async def test_a_public_thread_hangs_on_its_channel_where_that_is_known(
-    database: Database, discord: CommunityId, file: Path
-) -> None:
-    parent = await room(database, discord, RoomKey("discord", "60"))
-    file.write_bytes(discord_file(discord_message(1), channel={"type": "GuildPublicThread"}))
-    outcome = await bring(database, file, discord, None)
-    ((kind, hangs_on),) = [
-        tuple(row.values())
-        for row in await rows(database, "select kind, parent_id from voidbot.rooms where id = $1", outcome.rooms["0"])
-    ]
-    assert (kind, hangs_on) == ("thread_public", parent)
-
-
-async def test_a_room_of_another_community_is_not_touched(database: Database, discord: CommunityId, file: Path) -> None:
-    async with database.transaction() as tx:
-        other = await places.add_community(tx, "discord", "501", "Weavers")
-    await room(database, other, RoomKey("discord", CHANNEL))
-    file.write_bytes(discord_file(discord_message(1)))
-    with pytest.raises(InputRejected, match="another community"):
-        await bring(database, file, discord)
 
 
 # Telegram's own
@@ -521,7 +328,7 @@ async def test_a_new_name_later_in_a_history_ends_the_older_one(
     expected = [("A", later(0), later(1)), ("B", later(1), later(2)), ("A", later(2), None)]
     for batch in (1, 5):
         await bring(database, file, discord, batch=batch)
-        names = await rows(database, _NAMES)
+        names = await rows(database, NAMES)
         assert [(row["name"], row["valid_from"], row["valid_to"]) for row in names] == expected
 
 
