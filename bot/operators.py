@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from bot import backups
 from bot.clock import SystemClock
 from bot.settings import Settings
 from bot.storage import bring_to_head, reach
@@ -17,7 +18,6 @@ from core.domain.errors import InputRejected, Misconfigured
 from core.domain.ids import JobId
 from core.domain.jobs import Cancelled, JobState, Requeued
 from core.store import jobs, outbox
-from core.store.embedded_dump import dump_before_migration
 from core.store.engine import Database, current_revision, head_revision
 
 Handler = Callable[[argparse.Namespace, Database], Awaitable[int]]
@@ -41,12 +41,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         parser = words.add_parser(name, help=summary)
         parser.add_argument("id", type=int)
         _offer(parser, handler)
-    acts = commands.add_parser("db", help="the database: migrate, status, backup").add_subparsers(
+    acts = commands.add_parser("db", help="the database: migrate, status, backup, restore").add_subparsers(
         required=True, metavar="ACT"
     )
     acts.add_parser("migrate", help="bring the schema to this release").set_defaults(run=_migrate)
     acts.add_parser("status", help="which schema the database has").set_defaults(run=_status)
-    acts.add_parser("backup", help="write a dump into the home folder").set_defaults(run=_backup)
+    backups.add_commands(acts)
 
 
 def _offer(parser: argparse.ArgumentParser, handler: Handler) -> None:
@@ -139,18 +139,6 @@ async def _tell_status(settings: Settings) -> int:
     async with reach(settings, _say) as (dsn, embedded):
         _print(f"server: {'embedded' if embedded is not None else 'by DATABASE_URL'}")
         _print(f"schema: {await current_revision(dsn) or 'empty'}, this release needs {head_revision()}")
-    return 0
-
-
-def _backup(_: argparse.Namespace, settings: Settings) -> int:
-    return asyncio.run(_dump(settings))
-
-
-async def _dump(settings: Settings) -> int:
-    async with reach(settings, _say) as (dsn, _):
-        revision = await current_revision(dsn) or "empty"
-        file = await dump_before_migration(dsn, settings.home, revision, SystemClock().now(), settings.pg_bin)
-        _print(f"written: {file}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The dump of the database that precedes a migration."""
+"""Dumps of the database: made before a migration or when asked for, and put back."""
 
 import asyncio
 import shutil
@@ -17,6 +17,7 @@ from core.store.embedded_place import (
     find_binaries,
     make_folder,
 )
+from core.store.engine import database_errors
 
 BACKUPS = 5
 
@@ -61,12 +62,16 @@ async def _database_size(dsn: str) -> int:
         raise Unavailable("backup: the server does not answer") from exc
 
 
-async def _dump(binaries: Path, dsn: str, file: Path) -> None:
+def _address(dsn: str) -> tuple[str, dict[str, str]]:
+    """Return the address without its password, which goes by the environment: arguments can be read by everybody."""
     parts = urlsplit(dsn)
-    # The password goes by the environment: arguments can be read by every user of the machine.
-    environment = {**CHILD_ENVIRONMENT, "PGPASSWORD": unquote(parts.password or "")}
     place = parts.netloc.rpartition("@")[2]
     source = parts._replace(netloc=f"{parts.username}@{place}").geturl()
+    return source, {**CHILD_ENVIRONMENT, "PGPASSWORD": unquote(parts.password or "")}
+
+
+async def _dump(binaries: Path, dsn: str, file: Path) -> None:
+    source, environment = _address(dsn)
     for command in (
         # Extensions belong to the administrator, who has made them in every database before a restore.
         [str(binaries / "pg_dump"), "-Fc", "--exclude-extension=*", "-f", str(file), "-d", source],
@@ -76,3 +81,59 @@ async def _dump(binaries: Path, dsn: str, file: Path) -> None:
         if code:
             last = output.strip().rpartition("\n")[2]
             raise Unavailable(f"backup: {Path(command[0]).name} failed: {last}", exit_code=code)
+
+
+async def dump_to(dsn: str, file: Path, pg_bin: Path | None = None) -> None:
+    """Write a verified dump to `file`, readable by its owner alone; what stood there is replaced once it is whole.
+
+    Raises:
+        PostgresRefused: There is no `pg_dump`, or the folder cannot be written.
+        Unavailable: The dump failed or cannot be read back.
+    """
+    binaries = await asyncio.to_thread(find_binaries, pg_bin)
+    half_made = file.with_name(f".{file.name}.partial")
+    try:
+        with file_errors_refused(file.parent):
+            await asyncio.to_thread(half_made.touch, 0o600)
+        await _dump(binaries, dsn, half_made)
+        await asyncio.to_thread(half_made.rename, file)
+    finally:
+        await asyncio.to_thread(half_made.unlink, missing_ok=True)
+
+
+_EMPTY = ("drop schema if exists voidbot cascade", "drop schema if exists queue cascade",
+          "drop table if exists public.alembic_version")  # fmt: skip
+
+
+async def check_dump(file: Path, pg_bin: Path | None = None) -> None:
+    """Refuse a file that is no dump.
+
+    Raises:
+        Unavailable: It cannot be read.
+    """
+    binaries = await asyncio.to_thread(find_binaries, pg_bin)
+    code, output = await run_to_end([str(binaries / "pg_restore"), "--list", str(file)], CHILD_ENVIRONMENT, file.parent)
+    if code:
+        last = output.strip().rpartition("\n")[2]
+        raise Unavailable(f"restore: {file} is no dump that can be read: {last}", exit_code=code)
+
+
+async def restore_from(dsn: str, file: Path, pg_bin: Path | None = None) -> None:
+    """Replace what the database holds of ours by a dump; extensions stay.
+
+    Raises:
+        Unavailable: It failed; what stands there is not whole.
+    """
+    binaries = await asyncio.to_thread(find_binaries, pg_bin)
+    with database_errors():
+        connection = await asyncpg.connect(dsn, timeout=5)
+        try:
+            for statement in _EMPTY:
+                await connection.execute(statement)
+        finally:
+            await connection.close()
+    source, environment = _address(dsn)
+    command = [str(binaries / "pg_restore"), "--no-owner", "--exit-on-error", "-d", source, str(file)]
+    code, output = await run_to_end(command, environment, file.parent)
+    if code:
+        raise Unavailable(f"restore: pg_restore failed: {output.strip().rpartition(chr(10))[2]}", exit_code=code)

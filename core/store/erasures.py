@@ -6,7 +6,6 @@ Only this module writes these tables; the needles are sealed with a key that is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from core.domain.erasure import EraseScope, EraseStep, scope_of
 from core.domain.ids import CommunityId, OutboxId, PersonId, RoomId
@@ -246,6 +245,11 @@ async def list_key_ids(tx: Tx) -> set[str]:
     return {row["key_id"] for row in await tx.fetch("select distinct key_id from voidbot.erasure_ledger")}
 
 
+async def drop_ledger(tx: Tx) -> None:
+    """Forget every erasure: the key that could tell whom they meant is lost, and the operator has decided."""
+    await tx.execute("delete from voidbot.erasure_ledger")
+
+
 async def erased_until(tx: Tx, key_hash: str) -> datetime | None:
     """Return up to when the account was erased whole; None if it never was. What is older is never taken in again."""
     found: datetime | None = await tx.fetchval(
@@ -282,15 +286,56 @@ async def has_opted_out(tx: Tx, key_hash: str) -> bool:
     return bool(await tx.fetchval("select exists (select 1 from voidbot.opt_outs where key_hash = $1)", key_hash))
 
 
-async def add_entry(tx: Tx, values: Mapping[str, Any]) -> None:
-    """Put an entry of a newer ledger into this one, unless it is there."""
+async def add_entry(
+    tx: Tx, key_id: str, key_hash: str, scope: EraseScope, until_at: datetime, at: datetime
+) -> LedgerEntry:
+    """Put an entry of a newer ledger into this one unless it is there; return it."""
+    given = (key_id, key_hash, scope.as_json(), until_at, at)
     await tx.execute(
         "insert into voidbot.erasure_ledger (key_id, key_hash, scope, until_at, at)"
         " select $1, $2, $3, $4, $5 where not exists (select 1 from voidbot.erasure_ledger"
         " where key_hash = $2 and until_at = $4 and scope = $3)",
-        values["key_id"],
-        values["key_hash"],
-        values["scope"],
-        values["until_at"],
-        values["at"],
+        *given,
     )
+    row = await tx.fetchrow(
+        "select * from voidbot.erasure_ledger where key_hash = $1 and until_at = $2 and scope = $3 order by id limit 1",
+        key_hash,
+        until_at,
+        scope.as_json(),
+    )
+    if row is None:
+        raise LookupError("erasures: the entry vanished within one transaction")
+    return _entry_of(row)
+
+
+_AGAIN = """
+insert into voidbot.erasures (ledger_id, person_id, scope, step, until_at) values ($1, $2, $3, 'collect', $4)
+on conflict (ledger_id) do update set person_id = excluded.person_id, scope = excluded.scope, step = 'collect',
+  state = 'running', counts = '{}', places = '[]', room_id = null, told_at = null, ended_at = null,
+  asked_at = voidbot.now()"""
+
+
+async def again(tx: Tx, entry: LedgerEntry, person_id: PersonId | None, scope: EraseScope) -> None:
+    """Let an erasure that is over begin anew: its person or its matter stands in a backup that was restored."""
+    await tx.execute(_AGAIN, entry.id, person_id, scope.as_json(), entry.until_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account as an erasure looks for it."""
+
+    person_id: PersonId
+    platform: str
+    account_ref: str
+    first_seen: datetime
+
+
+async def list_accounts(tx: Tx, after: int, limit: int) -> list[Account]:
+    """Return accounts in order of their numbers, those behind `after`; erased ones are none any more."""
+    rows = await tx.fetch(
+        "select id, platform, account_ref, first_seen from voidbot.people where id > $1 and kind <> 'erased'"
+        " order by id limit $2",
+        after,
+        limit,
+    )
+    return [Account(PersonId(row["id"]), row["platform"], row["account_ref"], row["first_seen"]) for row in rows]
