@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from prompt_toolkit.shortcuts import ProgressBar, ProgressBarCounter
-
 from bot.clock import SystemClock
 from bot.settings import Settings
 from bot.storage import reach
@@ -29,6 +27,8 @@ from core.store.engine import Database, current_revision, head_revision
 
 EXIT_BAD_RECORDS, EXIT_REFUSED = 3, 2
 REPORT_EVERY_S = 5.0
+BAR_CHARS = 24
+_CLEAR = "\r\x1b[K"
 _AUDIENCES = "room:ID, role:ID[,ID], people:ID[,ID], staff or community"
 
 Report = Callable[[Progress], None]
@@ -79,7 +79,10 @@ async def _bring_in(
         resume=options.resume,
     )
     form = None if options.format == "auto" else ImportFormat(options.format)
-    plans = [await importer.plan(path, form, zone, wish) for path in options.files]
+    plans: list[Plan] = []
+    for path in options.files:
+        with _looking(path):
+            plans.append(await importer.plan(path, form, zone, wish))
     bad = False
     for plan in plans:
         with _reporting(plan, SystemClock()) as report:
@@ -122,49 +125,55 @@ def _actor() -> str:
 
 
 @contextmanager
+def _looking(path: Path) -> Iterator[None]:
+    """Say on a terminal that a file is looked through: a large one takes its time."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    sys.stderr.write(f"{path.name}: looking through it")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write(_CLEAR)
+
+
+@contextmanager
 def _reporting(plan: Plan, clock: Clock) -> Iterator[Report]:
     """Yield what shows progress: a bar on a terminal, else a line now and then."""
-    name = plan.survey.path.name
-    if not sys.stderr.isatty():
-        yield _Lines(name, clock)
-        return
-    with ProgressBar(title=name, file=sys.stderr) as bar:
-        counter: ProgressBarCounter[int] = bar(total=plan.survey.size_bytes)
-        yield _Bar(counter, clock)
-        counter.done = True
+    name, bar = plan.survey.path.name, sys.stderr.isatty()
+    try:
+        yield _Shown(name, clock, bar=bar)
+    finally:
+        if bar:
+            sys.stderr.write(_CLEAR)
 
 
-class _Bar:
-    def __init__(self, counter: "ProgressBarCounter[int]", clock: Clock) -> None:
-        self._counter = counter
-        self._clock = clock
-        self._began = clock.monotonic()
+class _Shown:
+    """Progress in words; `bar`: with a bar before them, in one place."""
 
-    def __call__(self, progress: Progress) -> None:
-        spent = max(self._clock.monotonic() - self._began, 0.001)
-        self._counter.items_completed = progress.byte
-        self._counter.label = f"{progress.read / spent:,.0f} msg/s"
-        self._counter.progress_bar.invalidate()
-
-
-class _Lines:
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, *, bar: bool) -> None:
         self._name = name
         self._clock = clock
+        self._bar = bar
         self._began = self._last = clock.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = self._clock.monotonic()
-        if now - self._last < REPORT_EVERY_S:
-            return
-        self._last = now
+        share = min(progress.byte / max(progress.size_bytes, 1), 1.0)
         spent = max(now - self._began, 0.001)
-        share = progress.byte / max(progress.size_bytes, 1)
         left = spent / share - spent if share else 0.0
-        _say(
-            f"{self._name}: {progress.byte / 1e6:,.1f} of {progress.size_bytes / 1e6:,.1f} MB,"
+        words = (
+            f"{progress.byte / 1e6:,.1f} of {progress.size_bytes / 1e6:,.1f} MB,"
             f" {progress.read / spent:,.0f} msg/s, {left:,.0f} s left"
         )
+        if self._bar:
+            filled = round(share * BAR_CHARS)
+            sys.stderr.write(f"{_CLEAR}{self._name} [{'#' * filled}{'.' * (BAR_CHARS - filled)}] {words}")
+            sys.stderr.flush()
+        elif now - self._last >= REPORT_EVERY_S:
+            self._last = now
+            _say(f"{self._name}: {words}")
 
 
 def _tell(outcome: Outcome, *, as_json: bool, dry_run: bool) -> None:
