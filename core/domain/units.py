@@ -95,11 +95,10 @@ def build_units(message: Spoken, around: Around) -> list[Unit]:
         return []
     before, after = _reach(message, around.before), _reach(message, around.after)
     parent = around.parent if around.parent is not None and around.parent.usable else None
-    near = [each for each in (parent, *before[:1], *after[:1]) if each is not None and each.id != message.id]
-    far = [*before[1:], *after[1:]]
+    near = [each for each in (parent, *before[:1], *after[:1]) if each is not None and _may_stand_in(each, message)]
+    far = [each for each in (*before[1:], *after[1:]) if _may_stand_in(each, message)]
     near_text = "\n".join(_line(each, NEAR_CHARS) for each in _once(near))
     far_text = "\n".join([*(_line(each, FAR_CHARS) for each in far), around.title]).strip()
-    sources = _sources([message, *near, *far])
     found: list[Unit] = []
     for part, (start, end) in enumerate(parts_of(message.text)):
         words = message.text[start:end]
@@ -119,7 +118,7 @@ def build_units(message: Spoken, around: Around) -> list[Unit]:
                 far=fold(far_text),
                 when=fold(fields[3]),
                 idents=identifiers(f"{words} {beside}"),
-                sources=sources,
+                sources=message.sources,
                 own_hash=_hash(own),
                 unit_hash=_hash("\x1f".join(fields)),
             )
@@ -153,11 +152,10 @@ def _line(spoken: Spoken, limit: int) -> str:
     return f"{spoken.speaker}: {spoken.text} {spoken.beside}"[: limit + len(spoken.speaker) + 2].strip()
 
 
-def _sources(spoken: Sequence[Spoken]) -> tuple[RoomId, ...] | None:
-    """Return every room that the unit's words come from, None where that is its own room alone."""
-    home = spoken[0].room_id
-    rooms = {room for each in spoken for room in (each.sources or (each.room_id,))}
-    return None if rooms == {home} else tuple(sorted(rooms | {home}))
+def _may_stand_in(neighbour: Spoken, message: Spoken) -> bool:
+    """Return whether whoever may read the message may read its neighbour: words from elsewhere make no unit stricter."""
+    borrowed = set(neighbour.sources or ()) - set(message.sources or ()) - {message.room_id}
+    return neighbour.id != message.id and not borrowed
 
 
 def parts_of(text: str) -> Iterator[tuple[int, int]]:

@@ -102,10 +102,11 @@ def test_a_silent_or_unusable_message_has_no_unit() -> None:
     assert one(said(1, "", beside="report.pdf")).own == "ana:  report.pdf"
 
 
-def test_sources_are_every_room_that_words_came_from() -> None:
+def test_words_from_other_rooms_stand_in_no_unit_that_is_read_more_widely() -> None:
     borrowed = said(1, "said elsewhere", sources=(RoomId(1), RoomId(7)))
-    assert one(said(2, "plain")).sources is None
-    assert one(said(2, "plain"), before=[borrowed]).sources == (RoomId(1), RoomId(7))
+    plain = one(said(2, "plain"), before=[borrowed, said(0, "older")], parent=borrowed)
+    assert (plain.sources, plain.near, plain.far) == (None, "", "ana: older")
+    assert one(borrowed, after=[said(2, "plain")]).near == "ana: plain"
     assert one(borrowed).sources == (RoomId(1), RoomId(7))
 
 
