@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ class Town:
         await archive.add_message(self.tx, archive.NewMessage(**{**fields, **changes}))  # type: ignore[arg-type]
         return ref
 
-    async def find(self, text: str, *, rooms: Sequence[int] = (0, 1), **changes: object) -> list[str]:
+    async def find(self, text: str, *, rooms: Sequence[int] = (0, 1), **changes: Any) -> list[str]:
         fields: dict[str, object] = {
             "text": text, "community_id": self.community, "readable": frozenset(self.rooms[n] for n in rooms),
             "now": START + timedelta(days=1), "k": 9, "floor": 0.0,
@@ -137,7 +138,7 @@ async def test_units_and_fresh_words_stop_at_the_readable_rooms(database: Databa
     ],
 )
 async def test_a_search_is_narrowed_before_and_after_indexing(
-    database: Database, narrowed: dict[str, object], found: set[str]
+    database: Database, narrowed: dict[str, Any], found: set[str]
 ) -> None:
     async with database.transaction() as tx:
         town = await Town.found(tx)
