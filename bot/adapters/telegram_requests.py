@@ -1,6 +1,8 @@
 """The library's HTTP, made so that no answer of a broken server is read, and no broken update blocks the others."""
 
 import json
+import ssl
+from functools import cache
 from typing import Any
 
 import httpx
@@ -20,8 +22,26 @@ class TooMuch(Exception):
     """A body is larger than its reader takes."""
 
 
+@cache
+def authorities() -> ssl.SSLContext:
+    """Return whom a connection believes. Reading them is most of the work of making a client, so all share one."""
+    return httpx.create_ssl_context()
+
+
 class CalmRequest(HTTPXRequest):
     """Requests whose bodies are read only where they come from the Bot API itself."""
+
+    def __init__(
+        self,
+        connections: int,
+        read_s: float,
+        write_s: float,
+        connect_s: float,
+        pool_s: float,
+        httpx_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        shared = {"verify": authorities(), **(httpx_kwargs or {})}
+        super().__init__(connections, read_s, write_s, connect_s, pool_s, httpx_kwargs=shared)
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         """Return status and body; a server's error, which is a page for people, without its body."""

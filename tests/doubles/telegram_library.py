@@ -1,13 +1,17 @@
 """The real client library, pointed at the Telegram double as it would be at Telegram."""
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
+import httpx
 from aiohttp import web
 from telegram import Bot, Update
 from telegram.error import TelegramError
 from telegram.ext import Application, ApplicationBuilder, TypeHandler
+from telegram.request import HTTPXRequest
 
 from tests.doubles.telegram_server import TelegramServer
 from tests.doubles.telegram_updates import SECRET_HEADER
@@ -15,7 +19,23 @@ from tests.doubles.telegram_updates import SECRET_HEADER
 
 def bot_of(telegram: TelegramServer) -> Bot:
     """Return a client that is not yet initialised; `async with` does that."""
-    return Bot(telegram.token, base_url=f"{telegram.api_url}/bot", base_file_url=f"{telegram.api_url}/file/bot")
+    return Bot(
+        telegram.token,
+        base_url=f"{telegram.api_url}/bot",
+        base_file_url=f"{telegram.api_url}/file/bot",
+        request=_request(256),
+        get_updates_request=_request(1),
+    )
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def _request(connections: int) -> HTTPXRequest:
+    """Return what the library makes by itself, but for the authorities: to read them anew takes longer than a test."""
+    return HTTPXRequest(connections, httpx_kwargs={"verify": _authorities()})
 
 
 async def hear(bot: Bot) -> list[Update]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.adapters.telegram_chat import TelegramChat
+from bot.adapters.telegram_requests import authorities
 from bot.app import Role, open_app
 from bot.platform_settings import PlatformSettings
 from bot.platforms import platforms_of
@@ -163,4 +164,5 @@ if __name__ == "__main__":
     # The libraries of the platforms are loaded only where they are used; a fork should find them loaded.
     import bot.adapters.discord_chat  # noqa: F401
 
+    authorities()
     main(live)
