@@ -41,11 +41,10 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(path="me", summary="what I keep of you, with the words that prove it", handler=privacy.me),
     CommandSpec(
         path="me-correct",
-        summary="mend a fact about you; without a value it goes",
+        summary="mend a fact about you; with its number alone it goes",
         handler=privacy.me_correct,
         options=(
-            Option("fact", OptionType.WORD, "its number or sort, as /me shows them", required=True),
-            Option("value", OptionType.TEXT, "what is right"),
+            Option("fact", OptionType.TEXT, "its number or sort, as /me shows them, then what is right", required=True),
         ),
     ),
     CommandSpec(

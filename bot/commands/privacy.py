@@ -56,7 +56,8 @@ async def _sources(tx: Tx, accounts: Sequence[PersonId], readable: frozenset[Roo
 
 async def me_correct(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Replace or remove a fact; the old one is not made from the same words again."""
-    wanted, value = call.options["fact"].lower(), call.options.get("value")
+    wanted, _, words = call.options["fact"].strip().partition(" ")
+    wanted, value = wanted.lower(), words.strip() or None
     mine = await facts.list_facts(tx, [call.person_id])
     found = [fact for fact in mine if wanted in (str(fact.id), fact.predicate.value)]
     if len(found) > 1:
@@ -64,7 +65,7 @@ async def me_correct(tx: Tx, call: CommandCall, services: Services) -> CommandAn
     if not found:
         return CommandAnswer(await _state_new(tx, call, wanted, value))
     fact = found[0]
-    if value is not None and value.strip().lower() == fact.value.lower():
+    if value is not None and value.lower() == fact.value.lower():
         await facts.confirm(tx, fact.id)
         return CommandAnswer(services.stock.pick(call.room.language, StockKey.COMMAND_DONE, 0))
     await facts.refuse(tx, fact.id)

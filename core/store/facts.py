@@ -60,7 +60,8 @@ select exists (select 1 from voidbot.profile_facts where person_id = $1 and pred
                and (stated_at > $3 or said_by = 'corrected'))"""
 _ADD = """
 insert into voidbot.profile_facts (person_id, predicate, value, said_by, confirmed, sources, stated_at, state, ended_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, case when $8 = 'replaced' then $7 end) returning id"""
+values ($1, $2, $3, $4, $5, $6, $7::timestamptz, $8::text, case when $8::text = 'replaced' then $7::timestamptz end)
+returning id"""
 _ADD_ANCHORS = """
 insert into voidbot.fact_anchors (fact_id, message_id, revision, span_from, span_to, account_id)
 select $1, u.* from unnest($2::bigint[], $3::int[], $4::int[], $5::int[], $6::bigint[]) u on conflict do nothing"""
