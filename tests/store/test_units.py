@@ -38,26 +38,26 @@ class Town:
         ]
         return cls(tx, community, rooms)
 
-    async def say(self, author: str, text: str, room: int = 0, **changes: object) -> str:
+    async def say(self, author: str, text: str, room: int = 0, **changes: Any) -> str:
         if author not in self.people:
             bot = author == "Clank"
             person = await people.ensure_person(self.tx, "console", author, self.community, author, is_bot=bot)
             self.people[author] = person.id
         self.said += 1
         ref = f"m{self.said}"
-        fields: dict[str, object] = {
+        fields: dict[str, Any] = {
             "room_id": self.rooms[room], "community_id": self.community, "author_id": self.people[author],
             "platform_ref": ref, "kind": "text", "text": text, "sent_at": START + timedelta(minutes=self.said),
         }  # fmt: skip
-        await archive.add_message(self.tx, archive.NewMessage(**{**fields, **changes}))  # type: ignore[arg-type]
+        await archive.add_message(self.tx, archive.NewMessage(**{**fields, **changes}))
         return ref
 
     async def find(self, text: str, *, rooms: Sequence[int] = (0, 1), **changes: Any) -> list[str]:
-        fields: dict[str, object] = {
+        fields: dict[str, Any] = {
             "text": text, "community_id": self.community, "readable": frozenset(self.rooms[n] for n in rooms),
             "now": START + timedelta(days=1), "k": 9, "floor": 0.0,
         }  # fmt: skip
-        found = await service.search(self.tx, Query(**{**fields, **changes}))  # type: ignore[arg-type]
+        found = await service.search(self.tx, Query(**{**fields, **changes}))
         return [hit.message.platform_ref for hit in found]
 
 
