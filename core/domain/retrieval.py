@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -64,7 +64,8 @@ class Query:
     `authors`, `since` (inside) and `until` (outside) narrow it and never widen it. `but_not`: the room and
     platform id of the question itself. `people_only`: no bot's words. `floor`: the least share of the
     question's weight, or the likeness, that a hit must have. `latest`: newer counts more. `spread`: hits that
-    crowd into one spot or come from one author make room for others.
+    crowd into one spot or come from one author make room for others. `phrases` must stand in a hit as they are,
+    `without` may not.
     """
 
     text: str
@@ -82,6 +83,8 @@ class Query:
     floor: float = FOUND_FROM
     latest: bool = False
     spread: bool = False
+    phrases: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= MOST_HITS:
@@ -120,6 +123,33 @@ def recency(age: timedelta, latest: bool) -> float:
         return 1.0
     lives: float = max(age, timedelta()) / HALF_LIFE
     return max(RECENCY_FLOOR, math.exp2(-lives))
+
+
+def named_in(text: str, names: Mapping[PersonId, str]) -> PersonId | None:
+    """Return the one person whom a text names; None if it is nobody, or if it may be several.
+
+    A whole name counts whatever its case; a first name alone only as it is written, for many are words as well.
+    """
+    lower = text.casefold()
+    found: set[PersonId] = set()
+    for person, name in names.items():
+        whole, first = name.strip(), name.split(" ")[0]
+        if len(whole) < 2:
+            continue
+        if _stands_in(whole.casefold(), lower) or (first[:1].isupper() and len(first) > 1 and _stands_in(first, text)):
+            found.add(person)
+    return found.pop() if len(found) == 1 else None
+
+
+def _stands_in(name: str, text: str) -> bool:
+    """Return whether a name stands in a text as a word of its own."""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (at and text[at - 1].isalnum()) and not (end < len(text) and text[end].isalnum()):
+            return True
+        at = text.find(name, at + 1)
+    return False
 
 
 def speaker_factor(author: PersonId | None, by_bot: bool, named: PersonId | None, about_bot: bool, mix: Mix) -> float:

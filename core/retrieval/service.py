@@ -24,11 +24,13 @@ from core.domain.retrieval import (
     Scores,
     collapse,
     is_echo,
+    named_in,
     rarity,
     recency,
     speaker_factor,
     spread,
 )
+from core.domain.searchwords import admits
 from core.domain.units import fold, identifiers, is_identifier
 from core.domain.vectors import EmbeddingModel, VectorScope
 from core.ports import Clock, Embedder, VectorStore
@@ -49,7 +51,6 @@ NEAR_MS = 400
 """How long likeness may take; after that a search goes by words alone."""
 NOTHING_NEAR = Near()
 _PHRASE = re.compile(r"[\"“„«]([^\"”“»]{2,200})[\"”“»]")
-_NOT = re.compile(r"(?:\A|\s)-(\w{2,60})\b")
 _ABOUT_BOT = re.compile(r"\b(?:you|your|yours|the bot|void|voidbot|assistant)\b", re.IGNORECASE)
 
 
@@ -206,18 +207,20 @@ async def _rank(
     share = (mix.dense_exact if exact else mix.dense) if near.hits else 0.0
     best = max((candidate.score for candidate in candidates), default=0.0) or 1.0
     authors = sorted({candidate.author_id for candidate in candidates if candidate.author_id is not None})
-    named = await people.named_in(tx, authors, query.text)
-    speaker = named[0] if len(named) == 1 else None
+    speaker = named_in(query.text, await people.names_of(tx, authors))
     about_bot = bool(_ABOUT_BOT.search(query.text))
+    # What a full list left out is at most as like as its last; taken for zero, words alone would never win.
+    unlisted = max(0.0, near.hits[-1].score) if len(near.hits) >= POOL else 0.0
+    likest = max((hit.score for hit in near.hits), default=0.0) or 1.0
     ranked: list[_Ranked] = []
     for candidate in candidates:
         hit = likeness.get(candidate.unit_id)
-        dense = max(0.0, hit.score) if hit is not None and hit.unit_hash == candidate.own_hash else 0.0
+        dense = max(0.0, hit.score) if hit is not None and hit.unit_hash == candidate.own_hash else unlisted
         factor = speaker_factor(candidate.author_id, candidate.by_bot, speaker, about_bot, mix)
         fresh = recency(query.now - candidate.sent_at, query.latest)
         held = candidate.share / whole if whole else 0.0
         scores = Scores(candidate.score, dense, held, factor, fresh, near.model.name if near.model else "")
-        score = ((1 - share) * candidate.score / best + share * dense) * factor * fresh
+        score = ((1 - share) * candidate.score / best + share * dense / likest) * factor * fresh
         ranked.append(_Ranked(candidate, score, scores))
     return sorted(ranked, key=lambda each: (-each.score, -each.candidate.sent_at.timestamp(), each.candidate.unit_id))
 
@@ -236,13 +239,19 @@ async def _read_best(tx: Tx, query: Query, ranked: Sequence[_Ranked]) -> tuple[H
         messages = await archive.read_messages(tx, readable, [each.candidate.message_id for each in batch])
         for each in batch:
             message = messages.get(each.candidate.message_id)
-            if message is not None and not is_echo(query.text, message.text):
+            if message is not None and _is_wanted(query, message.text):
                 span = each.candidate.quote_from, each.candidate.quote_to
                 hits.append(Hit(message, each.score, each.scores, 1, *span))
         hits = _without_copies(hits)
         if len(hits) >= query.k:
             break
     return tuple(hits[: query.k])
+
+
+def _is_wanted(query: Query, text: str) -> bool:
+    # Who looks for a phrase may well find a message that says nothing else.
+    echo = not query.phrases and is_echo(query.text, text)
+    return not echo and admits(text, query.phrases, query.without)
 
 
 def _fits(each: _Ranked, query: Query) -> bool:

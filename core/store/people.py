@@ -1,6 +1,5 @@
 """People, their names and memberships. Only this module writes these tables."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -136,19 +135,14 @@ async def list_named(tx: Tx, community_id: CommunityId, name: str) -> list[Perso
     return [PersonId(row["person_id"]) for row in rows]
 
 
-_NAMED = """
-select distinct person_id from voidbot.person_names
-where person_id = any($1::bigint[]) and kind = 'display' and valid_to is null and length(name) > 1
-  and (lower(name) = any($2::text[]) or lower(split_part(name, ' ', 1)) = any($2::text[]))"""
-_NAME_WORD = re.compile(r"\w{2,}")
-
-
-async def named_in(tx: Tx, among: Sequence[PersonId], text: str) -> list[PersonId]:
-    """Return which of these people a text names, by whole or first name, whatever its case."""
-    words = sorted({word.casefold() for word in _NAME_WORD.findall(text)})
-    if not words or not among:
-        return []
-    return [PersonId(row["person_id"]) for row in await tx.fetch(_NAMED, among, words)]
+async def names_of(tx: Tx, people: Sequence[PersonId]) -> dict[PersonId, str]:
+    """Return the names that these people carry now."""
+    rows = await tx.fetch(
+        "select person_id, name from voidbot.person_names"
+        " where person_id = any($1::bigint[]) and kind = 'display' and valid_to is null",
+        people,
+    )
+    return {PersonId(row["person_id"]): row["name"] for row in rows}
 
 
 async def save_limits(tx: Tx, person_id: PersonId, limits: str) -> None:

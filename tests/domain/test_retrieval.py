@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.retrieval import is_echo, rarity, unaddressed
+from core.domain.ids import PersonId
+from core.domain.retrieval import is_echo, named_in, rarity, unaddressed
 
 COUNTS = st.integers(0, 10**6)
 
@@ -50,3 +51,23 @@ def test_echoing_is_mutual(one: str, other: str) -> None:
 )
 def test_who_is_asked_is_not_what_is_asked_about(text: str, left: str) -> None:
     assert unaddressed(text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [
+        ("what does Ana grow?", 1),
+        ("what does ana grow?", 1),
+        ("what did Project Manager say?", 2),
+        ("what did the project manager say of analysis", 2),
+        ("how is the project going?", None),
+        ("what do Ana and the project manager think?", None),
+        ("banana bread", None),
+        ("did Mara call?", 3),
+        ("did mara lind call?", 3),
+        ("", None),
+    ],
+)
+def test_the_one_person_named_is_known(text: str, who: int | None) -> None:
+    names = {PersonId(1): "Ana", PersonId(2): "Project Manager", PersonId(3): "Mara Lind", PersonId(4): "x"}
+    assert named_in(text, names) == who
