@@ -10,7 +10,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Computed,
     DateTime,
     ForeignKey,
     Identity,
@@ -151,7 +150,6 @@ _table(
     _ref("reply_to_id", "messages", null=True, gone="SET NULL"), Column("predicted_ref", Text), Column("session", Text),
     _text("forwarded_from"), _ref("proxy_of", "people", null=True, gone="SET NULL"), Column("origin_run", BigInteger),
     _text("index_state", "none"),
-    Column("tsv", TSVECTOR, Computed("to_tsvector('english', text)", persisted=True)),
     UniqueConstraint("room_id", "platform_ref"), Index(None, "room_id", "archived_seq", unique=True),
     Index(None, "room_id", "sent_at", "id"), Index(None, "author_id"),
     Index("messages_own_idx", "room_id", "sent_at", "id", postgresql_where=text("kind = 'bot_reply'")),
@@ -160,7 +158,6 @@ _table(
     Index("messages_predicted_idx", "room_id", "predicted_ref", postgresql_where=text("predicted_ref is not null")),
     Index("messages_reply_to_id_idx", "reply_to_id", postgresql_where=text("reply_to_id is not null")),
     Index("messages_proxy_of_idx", "proxy_of", postgresql_where=text("proxy_of is not null")),
-    Index("messages_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     person=True,
 )  # fmt: skip
 _table(
@@ -199,7 +196,7 @@ _table(
 # Vectors: which models, what waits to be embedded (owner: embeddings). The vectors stand in the vector store.
 _table(
     "embedding_models", Column("name", Text, primary_key=True), Column("dimension", Integer, nullable=False),
-    _text("state", "reading"), Column("backfilled_to", BigInteger), _at("at"),
+    _text("state", "reading"), Column("backfilled_to", BigInteger), _text("trouble"), _at("at"),
 )  # fmt: skip
 _table(
     "embed_queue", Column("model", Text, ForeignKey("voidbot.embedding_models.name", ondelete="CASCADE"), primary_key=True),

@@ -17,6 +17,7 @@ alter table voidbot.rooms
 """
 MESSAGES = """
 alter table voidbot.messages
+  drop column tsv,
   add column reply_to_id bigint references voidbot.messages (id) on delete set null,
   add column predicted_ref text,
   add column session text,
@@ -95,6 +96,7 @@ create table voidbot.embedding_models (
   dimension integer not null,
   state text not null default 'reading',
   backfilled_to bigint,
+  trouble text not null default '',
   at timestamptz not null default voidbot.now()
 );
 create table voidbot.embed_queue (
@@ -259,6 +261,10 @@ def downgrade() -> None:
     for table in TABLES:
         op.execute(f"drop table voidbot.{table}")
     op.execute("drop index voidbot.messages_replies_idx")
+    op.execute(
+        "alter table voidbot.messages add column tsv tsvector generated always as (to_tsvector('english', text)) stored"
+    )
+    op.execute("create index messages_tsv_idx on voidbot.messages using gin (tsv) with (fastupdate = off)")
     op.execute(
         "alter table voidbot.messages drop column reply_to_id, drop column predicted_ref, drop column session,"
         " drop column forwarded_from, drop column proxy_of, drop column origin_run, drop column index_state"
