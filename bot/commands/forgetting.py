@@ -147,7 +147,7 @@ async def _begin(
     """Write the erasure down, block its person if nothing is to be left, and queue the job: one transaction."""
     platform, account = await people.find_account(tx, call.person_id)
     key = services.privacy.key
-    number = await erasures.begin(
+    number = await erasures.write_down(
         tx,
         scope,
         key_id=key.id,
@@ -166,7 +166,7 @@ async def _begin(
     if person_id is not None:
         lines.append("You get a summary when it is done.")
     if person_id is not None and scope.whole:
-        lines.append("Until then I take nothing in from you; afterwards you are a stranger to me.")
+        lines.append("Until then I take nothing in from you; afterwards we have never met.")
     return CommandAnswer(" ".join(lines))
 
 

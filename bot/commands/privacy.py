@@ -133,7 +133,7 @@ async def link(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Begin to link another account, or enter a code that the other side was shown."""
     code = call.options.get("code")
     if code is None:
-        return CommandAnswer(await linking.begin(tx, services.privacy, side_of(call)))
+        return CommandAnswer(await linking.offer(tx, services.privacy, side_of(call)))
     return CommandAnswer(await linking.enter(tx, services.privacy, side_of(call), code))
 
 

@@ -26,7 +26,7 @@ class Side:
     trace: str
 
 
-async def begin(tx: Tx, desk: Desk, side: Side) -> str:
+async def offer(tx: Tx, desk: Desk, side: Side) -> str:
     """Return the words with a code that the other account has to enter."""
     code = new_code()
     await links.offer(tx, desk.key.code("link", code), OFFER, side.person_id, None, side.room_id, side.front_end)

@@ -53,7 +53,7 @@ insert into voidbot.erasures (ledger_id, person_id, community_id, room_id, front
 select id, $4, $5, $6, $7, $8, $3, 'collect', until_at from entry returning ledger_id"""
 
 
-async def begin(
+async def write_down(
     tx: Tx,
     scope: EraseScope,
     *,

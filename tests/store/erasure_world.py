@@ -46,7 +46,7 @@ class World:
         scope = scope or EraseScope(reach=Reach.PERSON)
         who = None if scope.reach is Reach.MATTER else person or self.ana
         async with self.database.transaction() as tx:
-            number = await erasures.begin(
+            number = await erasures.write_down(
                 tx,
                 scope,
                 key_id=KEY.id,

@@ -101,9 +101,7 @@ async def test_the_proof_finds_what_no_hook_reaches(world: World, tmp_path: Path
         await tx.execute(
             "insert into voidbot.settings (scope, scope_id, name, value) values ('x', 'y', 'z', $1)", {"note": SECRET}
         )
-        await tx.execute(
-            "insert into voidbot.platform_memory (name, value) values ($1, '')", f"seen:{ACCOUNT}"
-        )
+        await tx.execute("insert into voidbot.platform_memory (name, value) values ($1, '')", f"seen:{ACCOUNT}")
     (tmp_path / "voidbot.log").write_text(f'{{"event": "x", "account": "{ACCOUNT}"}}\n')
     number = await world.begin()
     await finish(world.service(tmp_path), world.database, number)
@@ -161,3 +159,22 @@ async def test_the_ledger_holds_no_names_and_no_words(world: World, tmp_path: Pa
     (tmp_path / ledger.LOG).write_text(forged)
     with pytest.raises(Misconfigured, match="line 1 was not signed"):
         ledger.read(tmp_path / ledger.LOG, KEY)
+
+
+async def test_a_community_that_was_left_long_ago_is_purged_in_batches(world: World) -> None:
+    async with world.database.transaction() as tx:
+        assert await erasure.find_left(tx, 30) is None
+        await tx.execute(
+            "update voidbot.communities set state = 'gone', left_at = voidbot.now() - interval '31 days' where id = $1",
+            world.community,
+        )
+    while True:
+        async with world.database.transaction() as tx:
+            left = await erasure.find_left(tx, 30)
+            if left is None:
+                break
+            assert left == world.community and await erasure.purge(tx, left)
+    assert set(await world.words_left()) >= {"voidbot.people"}
+    assert await world.value("select count(*) from voidbot.rooms where id = $1", world.lobby) == 0
+    assert await world.value("select count(*) from voidbot.messages") == 1  # the direct room's
+    assert await world.value("select count(*) from voidbot.usage") == 2
