@@ -8,6 +8,7 @@ import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,8 +42,8 @@ class Source:
         return len(self.text.splitlines())
 
     def tree(self) -> ast.Module:
-        """Return the parsed file."""
-        return ast.parse(self.text, self.name)
+        """Return the parsed file; whoever reads it leaves it as it is, for it is parsed once."""
+        return _parsed(self.text, self.name)
 
     def functions(self) -> Iterator[Function]:
         """Yield every function and method, nested ones too."""
@@ -66,6 +67,11 @@ class Source:
         """Return how many lines are neither empty, comment nor docstring."""
         filled = [line for line in self.text.splitlines() if line.strip() and not line.strip().startswith("#")]
         return len(filled) - self.docstring_lines()
+
+
+@cache
+def _parsed(text: str, name: str) -> ast.Module:
+    return ast.parse(text, name)
 
 
 def sources(*folders: str, root: Path = ROOT) -> list[Source]:

@@ -5,6 +5,7 @@ never loads them; only the SDK of a configured kind is loaded.
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
@@ -70,9 +71,16 @@ def connect(
 Close = Callable[[], Any]
 
 
-def _trusts_environment(base_url: str) -> bool:
-    """Whether the proxies of the environment apply: never for this machine itself."""
-    return urlsplit(base_url).hostname not in ("127.0.0.1", "localhost", "::1")
+def _connection(base_url: str) -> dict[str, Any]:
+    """Return how a client connects; a redirect could carry the key to another host, so none is followed."""
+    parts = urlsplit(base_url)
+    return {
+        "follow_redirects": False,
+        # The proxies of the environment apply, but never for this machine itself.
+        "trust_env": parts.hostname not in ("127.0.0.1", "localhost", "::1"),
+        # Where nothing is encrypted nobody need be believed, and to read all authorities takes long.
+        "verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if parts.scheme == "http" else True,
+    }
 
 
 def _openai(settings: ModelSettings) -> tuple[Any, Close]:
@@ -83,11 +91,7 @@ def _openai(settings: ModelSettings) -> tuple[Any, Close]:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     base_url = settings.base_url or ""
-    http = DefaultAsyncHttpxClient(
-        timeout=Timeout(READ_S, connect=CONNECT_S),
-        follow_redirects=False,  # a redirect could carry the key to another host
-        trust_env=_trusts_environment(base_url),
-    )
+    http = DefaultAsyncHttpxClient(timeout=Timeout(READ_S, connect=CONNECT_S), **_connection(base_url))
     client = AsyncOpenAI(
         api_key=settings.api_key.get_secret_value() if settings.api_key else "none",
         base_url=base_url,
@@ -116,11 +120,7 @@ def _anthropic(settings: ModelSettings) -> tuple[Any, Close]:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     base_url = settings.base_url or ANTHROPIC_URL
-    http = DefaultAsyncHttpxClient(
-        timeout=Timeout(READ_S, connect=CONNECT_S),
-        follow_redirects=False,
-        trust_env=_trusts_environment(base_url),
-    )
+    http = DefaultAsyncHttpxClient(timeout=Timeout(READ_S, connect=CONNECT_S), **_connection(base_url))
     client = AsyncAnthropic(
         api_key=settings.api_key.get_secret_value() if settings.api_key else "none",
         base_url=base_url,

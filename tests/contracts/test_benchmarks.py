@@ -33,7 +33,7 @@ def test_a_benchmark_can_be_imported(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__
 
 
-@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("name", [pytest.param("overhead", marks=pytest.mark.long), "intake"])
 async def test_a_benchmark_says_what_it_does(name: str) -> None:
     assert "--quick" in await run(f"benchmarks.{name}", "--help")
 
