@@ -43,12 +43,16 @@ class Mix:
     """How the parts of a score are weighed; measured by `benchmarks/retrieval.py`, never set for one community.
 
     `dense`: how much likeness counts beside shared words, 0 to 1; `dense_exact`: the same where the question holds
-    an identifier or a quoted phrase. `named`: what it is worth that the one person speaks whom the question names.
-    `bot`: what is left of a bot's words, unless the question is about them.
+    an identifier or a quoted phrase. `beside` and `beyond`: what is added of the likeness of the message next to it
+    and of the one after that, on whichever side it is greater.
+    `named`: what it is worth that the one person speaks whom the question names. `bot`: what is left of a bot's
+    words, unless the question is about them.
     """
 
-    dense: float = 0.5
+    dense: float = 0.55
     dense_exact: float = 0.2
+    beside: float = 0.4
+    beyond: float = 0.2
     named: float = 1.15
     bot: float = 0.5
 
@@ -158,20 +162,37 @@ def speaker_factor(author: PersonId | None, by_bot: bool, named: PersonId | None
     return factor * (mix.bot if by_bot and not about_bot else 1.0)
 
 
-SPREAD_WINDOW = 6
-"""How many messages of a room in a row are one spot."""
-SPREAD_FIRST = 10
-SPREAD_IN_WINDOW = 2
-"""How many of the first hits one spot may hold."""
+SPREAD_APART = 40
+"""How many messages of a room lie between two spots."""
+SPREAD_TEN = 10
+SPREAD_FREE = 7
+"""How many of each ten hits come by score alone; the others come from a spot where nothing was found yet."""
 SAME_FROM = 0.9
 """From which share of equal words two texts are the same."""
 
 
-def spread(places: Sequence[tuple[RoomId, int, PersonId | None]], k: int, *, by_author: bool) -> list[int]:
-    """Return the indices of hits in the order that lets no spot and no author crowd out the others.
+def likeness_of(at: tuple[RoomId, int], dense: Mapping[tuple[RoomId, int], float], least: float, mix: Mix) -> float:
+    """Return the likeness of a message together with its neighbours': talk is about something for a while.
 
-    At most two of the first ten stand in one window of six messages and, with `by_author`, at most half of `k`
-    come from one author. What has to wait comes after, in its order.
+    Args:
+        at: The message's room and place in it.
+        dense: The likeness of each listed message by room and place.
+        least: What one that is not listed has at most.
+        mix: The weights.
+    """
+    room, place = at
+
+    def of(step: int) -> float:
+        return max(dense.get((room, place - step), least), dense.get((room, place + step), least))
+
+    return dense.get(at, least) + mix.beside * of(1) + mix.beyond * of(2)
+
+
+def spread(places: Sequence[tuple[RoomId, int, PersonId | None]], k: int, *, by_author: bool) -> list[int]:
+    """Return the indices of hits in an order that leaves room for other spots and, with `by_author`, other people.
+
+    Of the first ten, seven come by score; the last three each stand at least forty messages from all before them. At
+    most half of `k` come from one author. What has to wait comes after, in its order.
 
     Args:
         places: Room, place in the room's order, and author of each hit, best first.
@@ -182,10 +203,9 @@ def spread(places: Sequence[tuple[RoomId, int, PersonId | None]], k: int, *, by_
     waiting: list[int] = []
     authors: Counter[PersonId | None] = Counter()
     for index, (room, position, author) in enumerate(places):
-        near = sum(
-            1 for other in taken if places[other][0] == room and abs(places[other][1] - position) < SPREAD_WINDOW
+        crowded = SPREAD_FREE <= len(taken) < SPREAD_TEN and any(
+            places[other][0] == room and abs(places[other][1] - position) < SPREAD_APART for other in taken
         )
-        crowded = len(taken) < SPREAD_FIRST and near >= SPREAD_IN_WINDOW
         if crowded or (by_author and authors[author] >= max(1, k // 2)):
             waiting.append(index)
         else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from core.domain.errors import BotError
-from core.domain.ids import MessageId
+from core.domain.ids import MessageId, RoomId
 from core.domain.retrieval import (
     LIKE_FROM,
     MIX,
@@ -24,6 +24,7 @@ from core.domain.retrieval import (
     Scores,
     collapse,
     is_echo,
+    likeness_of,
     named_in,
     rarity,
     recency,
@@ -211,16 +212,21 @@ async def _rank(
     about_bot = bool(_ABOUT_BOT.search(query.text))
     # What a full list left out is at most as like as its last; taken for zero, words alone would never win.
     unlisted = max(0.0, near.hits[-1].score) if len(near.hits) >= POOL else 0.0
-    likest = max((hit.score for hit in near.hits), default=0.0) or 1.0
+    dense: dict[tuple[RoomId, int], float] = {}
+    for each in candidates:
+        hit = likeness.get(each.unit_id)
+        if hit is not None and hit.unit_hash == each.own_hash:
+            dense[each.room_id, each.position] = max(hit.score, dense.get((each.room_id, each.position), 0.0))
+    alike = [likeness_of((each.room_id, each.position), dense, unlisted, mix) for each in candidates]
+    likest = max(alike, default=0.0) or 1.0
     ranked: list[_Ranked] = []
-    for candidate in candidates:
-        hit = likeness.get(candidate.unit_id)
-        dense = max(0.0, hit.score) if hit is not None and hit.unit_hash == candidate.own_hash else unlisted
+    for candidate, like in zip(candidates, alike, strict=True):
         factor = speaker_factor(candidate.author_id, candidate.by_bot, speaker, about_bot, mix)
         fresh = recency(query.now - candidate.sent_at, query.latest)
         held = candidate.share / whole if whole else 0.0
-        scores = Scores(candidate.score, dense, held, factor, fresh, near.model.name if near.model else "")
-        score = ((1 - share) * candidate.score / best + share * dense / likest) * factor * fresh
+        own = dense.get((candidate.room_id, candidate.position), 0.0)
+        scores = Scores(candidate.score, own, held, factor, fresh, near.model.name if near.model else "")
+        score = ((1 - share) * candidate.score / best + share * like / likest) * factor * fresh
         ranked.append(_Ranked(candidate, score, scores))
     return sorted(ranked, key=lambda each: (-each.score, -each.candidate.sent_at.timestamp(), each.candidate.unit_id))
 
