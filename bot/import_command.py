@@ -15,14 +15,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.clock import SystemClock
 from bot.settings import Settings
-from bot.storage import reach
+from bot.storage import open_key, reach
 from core.domain.errors import InputRejected, Misconfigured
 from core.domain.ids import CommunityId
 from core.domain.imports import AudienceSpec, ImportFormat, Progress, parse_audience
 from core.ports import Clock
 from core.retrieval.admission import Plan, Wish
-from core.retrieval.importing import Importer, Outcome
-from core.store import places
+from core.retrieval.importing import ErasedUntil, Importer, Outcome
+from core.store import erasures, places
 from core.store.engine import Database, current_revision, head_revision
 
 EXIT_BAD_RECORDS, EXIT_REFUSED = 3, 2
@@ -58,7 +58,8 @@ async def _import(options: argparse.Namespace, settings: Settings) -> int:
                 raise Misconfigured("database: its schema is not this release's; run `voidbot db migrate`")
             database = await Database.open(dsn, size=2)
             try:
-                return await _bring_in(options, database, audience, zone)
+                importer = Importer(database, erased_until=await _erased_until(settings, database))
+                return await _bring_in(options, database, importer, audience, zone)
             finally:
                 await database.close()
     except InputRejected as exc:
@@ -66,11 +67,22 @@ async def _import(options: argparse.Namespace, settings: Settings) -> int:
         return EXIT_REFUSED
 
 
+async def _erased_until(settings: Settings, database: Database) -> ErasedUntil:
+    """Return who was erased, so that no file brings back what they said."""
+    key = await open_key(settings, database)
+    async with database.transaction(durable=False) as tx:
+        erased = await erasures.list_erased(tx)
+    return lambda platform, account: erased.get(key.person(platform, account))
+
+
 async def _bring_in(
-    options: argparse.Namespace, database: Database, audience: AudienceSpec | None, zone: ZoneInfo | None
+    options: argparse.Namespace,
+    database: Database,
+    importer: Importer,
+    audience: AudienceSpec | None,
+    zone: ZoneInfo | None,
 ) -> int:
     """Plan every file before the first one is written."""
-    importer = Importer(database)
     wish = Wish(
         community_id=await _community(database, options.community),
         audience=audience,

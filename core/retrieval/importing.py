@@ -116,10 +116,6 @@ def _look(path: Path, form: ImportFormat | None, zone: ZoneInfo | None) -> Surve
     return None if form is None else survey(path, form, zone)
 
 
-async def wake_indexing(tx: Tx, rooms: Sequence[RoomId]) -> None:
-    """Have the words of these rooms put into the search index, once this transaction has committed."""
-
-
 class _Loading:
     """One file on its way in."""
 
@@ -241,7 +237,6 @@ class _Loading:
         if rows:
             await self._name(tx, rows)
             await self._add(tx, run, rows, bad)
-            await wake_indexing(tx, sorted({row.room_id for row in rows}))
         await imports.add_errors(tx, run.id, bad)
         self._tally.bad.update(each.code.value for each in bad)
         self._first_bad += [each for each in bad if not each.mended][: _FIRST_BAD - len(self._first_bad)]

@@ -259,6 +259,15 @@ async def erased_until(tx: Tx, key_hash: str) -> datetime | None:
     return found
 
 
+async def list_erased(tx: Tx) -> dict[str, datetime]:
+    """Return up to when each account is erased that was erased whole, by its hash."""
+    rows = await tx.fetch(
+        "select key_hash, max(until_at) as until_at from voidbot.erasure_ledger where scope ->> 'reach' = 'person'"
+        " group by key_hash"
+    )
+    return {row["key_hash"]: row["until_at"] for row in rows}
+
+
 async def is_blocked(tx: Tx, key_hash: str) -> bool:
     """Return whether the account is being erased at this moment."""
     return bool(

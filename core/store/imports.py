@@ -6,7 +6,6 @@ this module writes the runs; it is the second writer of messages, beside `archiv
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from core.domain.ids import CommunityId, PersonId, RoomId
@@ -306,8 +305,14 @@ async def digest(tx: Tx, rooms: Sequence[RoomId]) -> str:
     return f"{row['n']:x}-{int(row['a']) % span:016x}{int(row['b']) % span:016x}"
 
 
-async def forget_before(tx: Tx, at: datetime) -> int:
-    """Remove errors of runs that ended before then; they hold excerpts of what people wrote."""
+EXCERPT_DAYS = 30
+"""How long excerpts of what could not be read are kept; they are what people wrote."""
+
+
+async def forget_old(tx: Tx) -> int:
+    """Remove the errors of runs that ended long ago; return how many there were."""
     return await tx.execute(
-        "delete from voidbot.import_errors e using voidbot.import_runs r where r.id = e.run_id and r.ended_at < $1", at
+        "delete from voidbot.import_errors e using voidbot.import_runs r"
+        " where r.id = e.run_id and r.ended_at < voidbot.now() - make_interval(days => $1)",
+        EXCERPT_DAYS,
     )

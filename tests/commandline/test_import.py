@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from core.privacy.key import KEY_FILE, load_key
 from core.store import places
 from core.store.engine import Database
-from tests.domain.export_samples import discord_file, discord_message, jsonl_file, jsonl_line
+from tests.domain.export_samples import discord_file, discord_message, jsonl_file, jsonl_line, later
 
 PATIENCE_S = 60.0
 
@@ -25,7 +26,7 @@ async def community(database: Database) -> str:
 
 async def run(dsn: str, home: Path, *words: str) -> tuple[int, str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}  # noqa: TID251
-    environment = {**kept, "VOIDBOT_HOME": str(home), "DATABASE_URL": dsn}
+    environment = {**kept, "VOIDBOT_HOME": str(home), "DATABASE_URL": dsn, "VOIDBOT_EMBEDDINGS": "off"}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bot.cli", "import", *words, stdout=PIPE, stderr=PIPE, env=environment
     )
@@ -73,3 +74,18 @@ async def test_one_file_that_is_refused_keeps_all_out_with_one_sentence_and_exit
     code, out, err = await run(fresh_dsn, tmp_path, *words)
     assert (code, out, await count(database)) == (2, "", 0)
     assert err.count("\n") == 1 and "was private" in err
+
+
+async def test_what_was_erased_stays_out(database: Database, fresh_dsn: str, community: str, tmp_path: Path) -> None:
+    key = load_key(tmp_path / KEY_FILE, ())
+    async with database.transaction() as tx:
+        await tx.execute(
+            "insert into voidbot.erasure_ledger (key_id, key_hash, scope, until_at) values ($1, $2, $3, $4)",
+            key.id, key.person("import", "ida"), {"reach": "person"}, later(2),
+        )  # fmt: skip
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(jsonl_file(jsonl_line(1), jsonl_line(2), jsonl_line(3), jsonl_line(4, author="ben")))
+    words = [str(file), "--community", community, "--audience", "community", "--i-am-sure", "--json"]
+    code, out, err = await run(fresh_dsn, tmp_path, *words)
+    told = json.loads(out)
+    assert (code, told["written"], told["skipped"], await count(database)) == (0, 2, {"erased": 2}, 2), err
