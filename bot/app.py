@@ -6,27 +6,27 @@ The only module that knows both a concrete class and its user.
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
 
 import structlog
-from pydantic import BaseModel
 
 from bot.clock import SystemClock
 from bot.commands import COMMANDS, question_of
 from bot.commands.dispatch import Dispatcher
 from bot.commands.spec import Services
 from bot.commands.telling import tell_person
-from bot.observability import Metrics, configure_logs, correlated
+from bot.observability import Metrics, configure_logs
 from bot.readiness import checks_of
+from bot.search_wiring import SearchParts, begin_search, open_search, search_kinds
 from bot.settings import PROJECT, Settings
-from bot.storage import Storage, open_key, open_storage
+from bot.storage import Storage, no_transaction_open, open_key, open_storage
+from bot.tracing import traced
 from bot.web.server import Address, HealthServer
 from core.chat.asking import Asking
 from core.chat.deliver import Deliverer
@@ -39,16 +39,15 @@ from core.chat.sample import load_sample, read_sample
 from core.chat.voice import Voice
 from core.chat.work import SendWork, TurnWork
 from core.domain.errors import Misconfigured
-from core.domain.jobs import Outcome
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
-from core.jobs.executor import AnyKind, Fault, JobContext, Kind
+from core.jobs.executor import AnyKind, Fault, Kind
 from core.jobs.worker import Worker
 from core.passes.indexing import Indexing, IndexWork
 from core.passes.scheduler import Scheduler
 from core.passes.sources import SourceSync, SourceWork
 from core.passes.upkeep import Upkeep, UpkeepWork
-from core.ports import Accepted, Clock, FrontEnd
+from core.ports import Accepted, Clock, Embedder, FrontEnd
 from core.privacy.desk import Desk
 from core.privacy.erasure import EraseWork, ErasureService
 from core.privacy.export import Exporting, ExportWork
@@ -64,11 +63,10 @@ from core.retrieval.indexing import index_all
 from core.retrieval.sources import Sources
 from core.store import budgets
 from core.store.access import ReadableRooms
-from core.store.engine import Database, transaction_is_open
+from core.store.engine import Database
 
 log = structlog.get_logger()
 
-P = TypeVar("P", bound=BaseModel)
 Say = Callable[[str], None]
 REPLY_TIMEOUT_S = 60.0
 """What a reply may take besides its calls to models, which have limits of their own."""
@@ -100,6 +98,7 @@ class Parts:
     front_ends: Mapping[str, FrontEnd]
     metrics: Metrics
     desk: Desk
+    search: SearchParts
     fault: Fault
 
 
@@ -154,6 +153,7 @@ async def open_app(
     front_ends: MakeFrontEnds,
     clock: Clock | None = None,
     connect_model: Connect | None = None,
+    embedders: Sequence[Embedder] | None = None,
     fault: Fault = lambda point: None,
     terminal: bool = False,
     log_file: Path | None = None,
@@ -167,6 +167,7 @@ async def open_app(
         front_ends: Makes the front ends whose connection this process owns.
         clock: Another clock for tests.
         connect_model: Other models for tests.
+        embedders: Other models of vectors for tests.
         fault: For crash tests.
         terminal: This process has the terminal chat: it gets the sample community unless that is switched off.
         log_file: Where logs go while a chat has the terminal.
@@ -182,7 +183,10 @@ async def open_app(
         catalog = load_catalog(PROJECT)
         storage = await stack.enter_async_context(open_storage(settings, clock, say))
         readable = ReadableRooms()
-        connect_to = connect_model or partial(connect, clock=clock, estimate=estimate, guard=_no_transaction_open)
+        search = await stack.enter_async_context(
+            open_search(settings.search, storage.database, clock, guard=no_transaction_open, embedders=embedders)
+        )
+        connect_to = connect_model or partial(connect, clock=clock, estimate=estimate, guard=no_transaction_open)
         parts = Parts(
             settings=settings,
             clock=clock,
@@ -194,12 +198,15 @@ async def open_app(
             front_ends={each.name: each for each in front_ends(storage.database, clock, readable)},
             metrics=Metrics(),
             desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
+            search=search,
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
         for front_end in parts.front_ends.values():
             stack.push_async_callback(front_end.close)
         await _prepare(parts, say, terminal=terminal)
+        if Role.WORKER in roles:
+            await begin_search(search, storage.database, say)
         page = None
         # A chat beside a running process has no page: the port that was chosen is that process's.
         if Role.WEB in roles or (settings.http_chosen and not terminal):
@@ -209,7 +216,7 @@ async def open_app(
             storage=storage,
             receiver=_receiver(parts),
             worker=_worker(parts, roles),
-            scheduler=Scheduler(storage.database, clock) if Role.SCHEDULER in roles else None,
+            scheduler=Scheduler(storage.database, clock, search.embedders) if Role.SCHEDULER in roles else None,
             page=page,
         )
 
@@ -219,11 +226,6 @@ def _open_logs(settings: Settings, file: Path | None) -> logging.Handler:
         return configure_logs(level=settings.log_level, form=settings.log_format, file=file, secrets=settings.secrets())
     except OSError as exc:
         raise Misconfigured(f"home: {settings.home} cannot be written; set VOIDBOT_HOME to another") from exc
-
-
-def _no_transaction_open() -> None:
-    if transaction_is_open():
-        raise AssertionError("a model is called while a transaction is open")
 
 
 def _tiers(settings: Settings) -> dict[Tier, list[ModelSettings]]:
@@ -274,21 +276,23 @@ def _receiver(parts: Parts) -> Receiver:
 
 def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
-    upkeep = Upkeep(parts.metrics.observe, PrivacyUpkeep(parts.settings.home))
+    vectors = search_kinds(parts.search, parts.database, parts.clock, parts.metrics.observe)
+    private = PrivacyUpkeep(parts.settings.home, parts.search.remote)
+    upkeep = Upkeep(parts.metrics.observe, private, likeness=bool(parts.search.embedders))
     exporting = Exporting(database=parts.database, clock=parts.clock, readable=parts.readable, desk=parts.desk)
     syncs = SourceSync(Sources(Git(), parts.settings.home / "sources"))
     indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
     found: list[AnyKind] = [
-        Kind(name="reply", pool="chat", payload=TurnWork, run=_traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
-        Kind(name="command", pool="chat", payload=TurnWork, run=_traced(_dispatcher(parts).run), timeout_s=30),
-        Kind(name="send", pool="send", payload=SendWork, run=_traced(_deliverer(parts).run), timeout_s=120),
-        Kind(name="index", pool="upkeep", payload=IndexWork, run=_traced(indexing.run), timeout_s=600),
-        Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=_traced(upkeep.run), timeout_s=600),
-        Kind(name="erase", pool="upkeep", payload=EraseWork, run=_traced(_erasing(parts).run), timeout_s=3600),
-        Kind(name="export", pool="upkeep", payload=ExportWork, run=_traced(exporting.run), timeout_s=600),
-        Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=_traced(syncs.run), timeout_s=1800),
+        Kind(name="reply", pool="chat", payload=TurnWork, run=traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
+        Kind(name="command", pool="chat", payload=TurnWork, run=traced(_dispatcher(parts).run), timeout_s=30),
+        Kind(name="send", pool="send", payload=SendWork, run=traced(_deliverer(parts).run), timeout_s=120),
+        Kind(name="index", pool="upkeep", payload=IndexWork, run=traced(indexing.run), timeout_s=600),
+        Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=traced(upkeep.run), timeout_s=600),
+        Kind(name="erase", pool="upkeep", payload=EraseWork, run=traced(_erasing(parts).run), timeout_s=3600),
+        Kind(name="export", pool="upkeep", payload=ExportWork, run=traced(exporting.run), timeout_s=600),
+        Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=traced(syncs.run), timeout_s=1800),
     ]
-    return {kind.name: kind for kind in found}
+    return {kind.name: kind for kind in (*found, *vectors)}
 
 
 def _erasing(parts: Parts) -> ErasureService:
@@ -298,6 +302,7 @@ def _erasing(parts: Parts) -> ErasureService:
         key=parts.desk.key,
         home=parts.settings.home,
         tell=parts.desk.tell,
+        vectors=parts.search.remote,
         fault=parts.fault,
     )
 
@@ -320,6 +325,7 @@ def _replier(parts: Parts) -> Replier:
         readable=parts.readable,
         router=parts.router,
         asking=asking,
+        likeness=parts.search.likeness,
         fault=parts.fault,
     )
 
@@ -334,7 +340,12 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         table=COMMANDS,
         privacy=parts.desk,
     )
-    return Dispatcher(table=COMMANDS, services=services, voice=parts.notices.voice, clock=parts.clock)
+    return Dispatcher(
+        table=COMMANDS,
+        services=services,
+        voice=parts.notices.voice,
+        clock=parts.clock,
+    )
 
 
 def _deliverer(parts: Parts) -> Deliverer:
@@ -346,16 +357,6 @@ def _deliverer(parts: Parts) -> Deliverer:
         observe=parts.metrics.observe,
         fault=parts.fault,
     )
-
-
-def _traced(run: Callable[[JobContext, P], Awaitable[Outcome]]) -> Callable[[JobContext, P], Awaitable[Outcome]]:
-    """Let every log line of a run carry the id given at intake."""
-
-    async def traced(ctx: JobContext, payload: P) -> Outcome:
-        with correlated(ctx.job.trace or f"job-{ctx.job.id}", room=ctx.job.room_id, attempt=ctx.job.attempt):
-            return await run(ctx, payload)
-
-    return traced
 
 
 def _worker(parts: Parts, roles: frozenset[Role]) -> Worker | None:

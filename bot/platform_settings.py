@@ -23,6 +23,7 @@ def _telegram_token(token: SecretStr | None) -> SecretStr | None:
 
 
 Url = Annotated[str, AfterValidator(_url)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
 class PlatformSettings(BaseModel):
@@ -35,7 +36,7 @@ class PlatformSettings(BaseModel):
     discord_token: SecretStr | None = Field(
         None, alias="DISCORD_TOKEN", description="token of the bot, from the developer portal; empty: no Discord"
     )
-    discord_guilds: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+    discord_guilds: Words = Field(
         (),
         alias="DISCORD_GUILDS",
         description="ids of servers that commands are offered in, with commas between them; empty: everywhere",

@@ -26,10 +26,12 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, DotEnvSettingsSource
 
-from bot.model_list import Model, ModelEntry, build_model, read_models
-from bot.platform_settings import PlatformSettings
+from bot.model_list import Listed, Model, ModelEntry, build_model, read_list
+from bot.platform_settings import PlatformSettings, Words
+from bot.search_settings import MINILM, OFF, SearchSettings
 from core.domain.errors import Misconfigured
 from core.domain.jobs import MOST_SLOTS
+from core.providers.minilm import MODEL
 from core.providers.model_settings import ProviderKind
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -55,10 +57,6 @@ def _in_project(path: Path, info: ValidationInfo) -> Path:
     return folder / path.expanduser()
 
 
-def _words(value: object) -> object:
-    return tuple(filter(None, (word.strip() for word in value.split(",")))) if isinstance(value, str) else value
-
-
 def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -71,10 +69,10 @@ def _zone(name: str) -> str:
     return name
 
 
-def _person(ref: str) -> str:
-    if not re.fullmatch(r"[a-z]+:\S+", ref):
+def _people(refs: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(re.fullmatch(r"[a-z]+:\S+", ref) for ref in refs):
         raise ValueError("a person is written platform:account")
-    return ref
+    return refs
 
 
 def _base_url(url: str) -> str:
@@ -84,7 +82,6 @@ def _base_url(url: str) -> str:
 
 
 ProjectPath = Annotated[Path, AfterValidator(_in_project)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Slots = Annotated[int, Field(ge=1, le=MOST_SLOTS)]
 
 
@@ -152,7 +149,7 @@ class Settings(BaseModel):
         alias="VOIDBOT_LANGUAGE",
         description="language of new communities, such as en or pt-BR",
     )
-    operators: Annotated[tuple[Annotated[str, AfterValidator(_person)], ...], BeforeValidator(_words)] = Field(
+    operators: Annotated[Words, AfterValidator(_people)] = Field(
         (),
         alias="VOIDBOT_OPERATORS",
         description="people who may operate the bot: platform:account, with commas between them",
@@ -221,6 +218,7 @@ class Settings(BaseModel):
     # Read from the files and variables that the fields above name
     models: tuple[Model, ...] = Field((), exclude=True)
     platforms: PlatformSettings = Field(PlatformSettings(), exclude=True)
+    search: SearchSettings = Field(SearchSettings(), exclude=True)
 
     @property
     def http_outside(self) -> bool:
@@ -234,8 +232,8 @@ class Settings(BaseModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, so that logs can hide them."""
-        own = (self.database_url, self.openai_api_key, self.anthropic_api_key, *self.platforms.secrets())
-        keys = (model.settings.api_key for model in self.models)
+        own = (self.database_url, self.openai_api_key, self.anthropic_api_key)
+        keys = (*self.platforms.secrets(), *self.search.secrets(), *(model.settings.api_key for model in self.models))
         return tuple({secret.get_secret_value() for secret in (*own, *keys) if secret is not None})
 
     def notes(self) -> tuple[str, ...]:
@@ -258,6 +256,9 @@ class Settings(BaseModel):
         if (self.model_price_in is None) != (self.model_price_out is None):
             raise ValueError("VOIDBOT_MODEL_PRICE_IN and VOIDBOT_MODEL_PRICE_OUT: set both or none")
         return self
+
+
+SECTIONS: tuple[type[BaseModel], ...] = (Settings, PlatformSettings, SearchSettings)
 
 
 class Environment:
@@ -300,23 +301,24 @@ class Environment:
         Raises:
             SettingsError: Every wrong value and every unknown `VOIDBOT_` name at once.
         """
-        lines = self._unknown([Settings, PlatformSettings, *sections])
+        lines = self._unknown([*SECTIONS, *sections])
         read: dict[type[BaseModel], BaseModel] = {}
-        for section in (Settings, PlatformSettings):
+        for section in SECTIONS:
             try:
                 read[section] = self.read_section(section)
             except SettingsError as exc:
                 lines += exc.lines
-        settings, platforms = read.get(Settings), read.get(PlatformSettings)
-        if not isinstance(settings, Settings) or not isinstance(platforms, PlatformSettings):
+        settings, platforms, search = map(read.get, SECTIONS)
+        if not (isinstance(settings, Settings) and isinstance(search, SearchSettings)) or platforms is None:
             raise SettingsError(lines)
         try:
-            models = _models(settings, self)
+            listed = _listed(settings, self)
         except Misconfigured as exc:
-            lines += exc.message.splitlines()
-        if lines:
+            raise SettingsError([*lines, *exc.message.splitlines()]) from None
+        search = search.model_copy(update={"entries": listed.embeddings})
+        if lines := [*lines, *search.wrong()]:
             raise SettingsError(lines)
-        return settings.model_copy(update={"models": models, "platforms": platforms})
+        return settings.model_copy(update={"models": listed.models, "platforms": platforms, "search": search})
 
     def _unknown(self, models: Iterable[type[BaseModel]]) -> list[str]:
         known = sorted({name for model in models for name in variable_names(model)})
@@ -359,12 +361,12 @@ def _lines(model: type[BaseModel], failure: ValidationError) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _models(settings: Settings, environment: Environment) -> tuple[Model, ...]:
-    """Return the models of the file, else the one of the shortcut, else none."""
+def _listed(settings: Settings, environment: Environment) -> Listed:
+    """Return what the file lists, else the one model of the shortcut, else nothing."""
     if settings.models_file is not None:
-        return read_models(settings.models_file, environment.secret)
+        return read_list(settings.models_file, environment.secret, reserved=frozenset({MINILM, OFF, MODEL.name}))
     if settings.model is None:
-        return ()
+        return Listed((), ())
     kind, name = _provider(settings, settings.model)
     openai = kind is ProviderKind.OPENAI
     entry = ModelEntry(
@@ -376,7 +378,7 @@ def _models(settings: Settings, environment: Environment) -> tuple[Model, ...]:
         price_out=settings.model_price_out,
     )
     key = settings.openai_api_key if openai else settings.anthropic_api_key
-    return (build_model("VOIDBOT_MODEL", entry, key),)
+    return Listed((build_model("VOIDBOT_MODEL", entry, key),), ())
 
 
 def _provider(settings: Settings, named: str) -> tuple[ProviderKind, str]:

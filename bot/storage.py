@@ -12,7 +12,7 @@ from core.ports import Clock
 from core.privacy.key import KEY_FILE, ErasureKey, load_key
 from core.store.embedded import EmbeddedPostgres, EmbeddedSettings
 from core.store.embedded_dump import dump_before_migration
-from core.store.engine import Database, current_revision, head_revision, migrate, normalise
+from core.store.engine import Database, current_revision, head_revision, migrate, normalise, transaction_is_open
 from core.store.erasure import check_hooks
 from core.store.erasures import list_key_ids
 from core.store.restore import refuse_half_restored
@@ -27,6 +27,12 @@ class Storage:
 
     database: Database
     embedded: EmbeddedPostgres | None
+
+
+def no_transaction_open() -> None:
+    """Refuse while a transaction is open: nobody outside is asked then."""
+    if transaction_is_open():
+        raise AssertionError("a model or store of vectors is called while a transaction is open")
 
 
 @asynccontextmanager

@@ -1,5 +1,8 @@
 """The only fakes: they implement ports, and mypy holds them to it."""
 
+import hashlib
+import math
+import re
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -7,17 +10,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from core.domain.errors import OutsideRefused, Unavailable
+from core.domain.errors import OutsideRefused, Refused, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage, MessageKind
 from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
 from core.domain.rooms import RoomKind
+from core.domain.vectors import EmbeddingModel, Vector
 from core.ports import (
     Accept,
     Ambiguous,
     Clock,
     Delivered,
+    Embedder,
     FrontEnd,
     ModelProvider,
     OutgoingPart,
@@ -185,6 +190,40 @@ class ScriptedModel(ModelProvider):
 
     async def aclose(self) -> None:
         """Have nothing to close."""
+
+
+class WordEmbedder(Embedder):
+    """Texts that share words are alike: each word is one direction, drawn from its hash.
+
+    `alike`: words that count as others. `down`: what every call raises. `refused`: texts with this word are not taken.
+    """
+
+    def __init__(self, name: str = "words", dimension: int = 384, alike: dict[str, str] | None = None) -> None:
+        self._model = EmbeddingModel(name, dimension)
+        self._alike = alike or {}
+        self.down: Exception | None = None
+        self.refused = ""
+        self.texts: list[str] = []
+
+    @property
+    def model(self) -> EmbeddingModel:
+        return self._model
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        if self.down is not None:
+            raise self.down
+        if self.refused and any(self.refused in text for text in texts):
+            raise Refused("test: this text is not taken")
+        self.texts += texts
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> Vector:
+        numbers = [0.0] * self._model.dimension
+        for word in re.findall(r"\w+", text.casefold()) or [""]:
+            drawn = hashlib.sha256(self._alike.get(word, word).encode()).digest()
+            numbers[int.from_bytes(drawn[:4], "big") % len(numbers)] += 1.0
+        length = math.hypot(*numbers)
+        return tuple(number / length for number in numbers)
 
 
 class RememberingPlatform(PlatformMemory):

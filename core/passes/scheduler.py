@@ -1,7 +1,7 @@
 """Ticks to slots: a library says when, the queue's keys say that each slot is taken once by whoever comes first."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +10,9 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from core.domain.errors import BotError
 from core.domain.jobs import UPKEEP_HEAD_START_S, KeyScope, NewJob
-from core.passes.indexing import queue_embedding, queue_indexing
+from core.passes.embedding import queue_embedding
+from core.passes.indexing import queue_indexing
+from core.passes.reembedding import queue_reembedding
 from core.ports import Clock
 from core.store import jobs
 from core.store.engine import Database, Tx
@@ -24,10 +26,14 @@ INDEX_EVERY = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Queues unattended work. Any number may run: a slot's key lets one of them through."""
+    """Queues unattended work. Any number may run: a slot's key lets one of them through.
+
+    `models`: the names of those that make vectors here; without one nothing is looked for.
+    """
 
     database: Database
     clock: Clock
+    models: Collection[str] = ()
 
     async def run(self) -> None:
         """Tick until cancelled; the first tick comes at once."""
@@ -55,7 +61,13 @@ class Scheduler:
 
     async def look(self) -> None:
         """Queue the indexing of what was said or changed since, and what waits for vectors."""
-        await self._queue(_queue_index)
+        await self._queue(self._queue_index)
+
+    async def _queue_index(self, tx: Tx) -> None:
+        await queue_indexing(tx)
+        if self.models:
+            await queue_reembedding(tx)
+            await queue_embedding(tx, self.models)
 
     async def _queue(self, work: Callable[[Tx], Awaitable[object]]) -> None:
         try:
@@ -63,11 +75,6 @@ class Scheduler:
                 await work(tx)
         except BotError as exc:
             log.warning("scheduler.tick_failed", error=str(exc))
-
-
-async def _queue_index(tx: Tx) -> None:
-    await queue_indexing(tx)
-    await queue_embedding(tx)
 
 
 def slot_of(now: datetime, every: timedelta) -> datetime:

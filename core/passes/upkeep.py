@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 from core.domain.jobs import Ok, Outcome
 from core.jobs.executor import JobContext, Observe
+from core.passes.comparing import tend_vectors
 from core.passes.sources import queue_hourly
 from core.privacy.upkeep import PrivacyUpkeep
-from core.store import budgets, inbox, jobs, outbox, rates, shown
+from core.store import budgets, imports, inbox, jobs, outbox, rates, shown
 
 log = structlog.get_logger()
 
@@ -24,10 +25,11 @@ class UpkeepWork(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """The `upkeep` job."""
+    """The `upkeep` job. `likeness`: whether vectors are made here, so that they are looked after."""
 
     observe: Observe
     privacy: PrivacyUpkeep
+    likeness: bool = False
 
     async def run(self, ctx: JobContext, _: UpkeepWork) -> Outcome:
         """Do every step in a transaction of its own; report what the books get wrong."""
@@ -38,8 +40,11 @@ class Upkeep:
         abandoned = await ctx.advance(inbox.end_abandoned, durable=False)
         await ctx.advance(rates.sweep, durable=False)
         pruned = await ctx.advance(budgets.prune, durable=False)
+        await ctx.advance(imports.forget_old, durable=False)
         removed = await ctx.advance(jobs.keep_house)
         syncs = await ctx.advance(queue_hourly, durable=False)
+        if self.likeness:
+            await ctx.advance(tend_vectors, durable=False)
         private = await self.privacy.run(ctx)
         wrong = await ctx.advance(budgets.invariants, durable=False)
         for line in wrong:

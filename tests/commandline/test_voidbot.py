@@ -30,7 +30,7 @@ def home() -> Path:
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}  # noqa: TID251
-    return {**kept, "VOIDBOT_HOME": str(home), "VOIDBOT_HTTP_PORT": "0", **more}
+    return {**kept, "VOIDBOT_HOME": str(home), "VOIDBOT_HTTP_PORT": "0", "VOIDBOT_EMBEDDINGS": "off", **more}
 
 
 async def start(home: Path, *words: str, **more: str) -> Process:

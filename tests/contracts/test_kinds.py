@@ -69,7 +69,8 @@ async def kinds(fresh_dsn: str) -> AsyncIterator[tuple[dict[str, AnyKind], Datab
 
 
 def _payload(kind: AnyKind) -> dict[str, object]:
-    fields = {name: 1 for name, field in kind.payload.model_fields.items() if field.is_required()}
+    required = {name: field.annotation for name, field in kind.payload.model_fields.items() if field.is_required()}
+    fields = {name: "one" if annotation is str else 1 for name, annotation in required.items()}
     return dict(kind.payload.model_validate(fields).model_dump(mode="json"))
 
 

@@ -9,8 +9,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.fields import FieldInfo
 
-from bot.model_list import ModelEntry
+from bot.model_list import EmbeddingEntry, ModelEntry
 from bot.platform_settings import PlatformSettings
+from bot.search_settings import SearchSettings
 from bot.settings import PROJECT, Environment, Settings, SettingsError, variable_names
 from core.domain.prompt import Tier
 from core.providers.model_settings import ModelSettings, Prices
@@ -114,6 +115,7 @@ def test_names_of_others_and_of_the_suite_are_left_alone() -> None:
         ("VOIDBOT_DEAD_AFTER_S", "1"),
         ("OPENAI_BASE_URL", "ftp://somewhere"),
         ("OPENAI_BASE_URL", "http://me:hunter2@somewhere/v1"),
+        ("QDRANT_URL", "http://me:hunter2@somewhere"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_its_name_and_what_to_set(name: str, value: str) -> None:
@@ -276,7 +278,7 @@ def example() -> dict[str, str]:
 
 def fields() -> dict[str, FieldInfo]:
     """Every variable that is read, with its field."""
-    models: list[type[BaseModel]] = [Settings, PlatformSettings]
+    models: list[type[BaseModel]] = [Settings, PlatformSettings, SearchSettings]
     return {name: model.model_fields[field] for model in models for name, field in variable_names(model).items()}
 
 
@@ -309,7 +311,51 @@ def test_the_example_list_of_models_is_a_valid_one() -> None:
     settings = load(VOIDBOT_MODELS=str(PROJECT / "models.example.toml"), ANTHROPIC_API_KEY="k")
     assert [model.settings.kind for model in settings.models] == ["openai", "anthropic"]
     shown = (PROJECT / "models.example.toml").read_text()
-    assert all(name in shown for name in ModelEntry.model_fields)
+    assert all(name in shown for entry in (ModelEntry, EmbeddingEntry) for name in entry.model_fields)
+
+
+# Search
+
+
+EMBEDDING = """
+[[embeddings]]
+name = "vectors"
+base_url = "http://127.0.0.1:9/v1"
+dimension = 8
+api_key_env = "VECTOR_KEY"
+"""
+
+
+def test_a_model_of_vectors_is_taken_from_the_list_with_its_key(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text(EMBEDDING)
+    given = {"VOIDBOT_MODELS": "models.toml", "VOIDBOT_EMBEDDINGS": "vectors", "VECTOR_KEY": "swordfish"}
+    settings = load(tmp_path, **given)
+    (entry,) = settings.search.entries
+    assert (settings.models, entry.name, entry.dimension, settings.search.named) == ((), "vectors", 8, True)
+    assert "swordfish" in settings.secrets() and "swordfish" not in repr(settings)
+
+
+def test_without_a_word_the_model_that_ships_is_used_and_off_means_none() -> None:
+    assert (load().search.embeddings, load().search.named, load().search.off) == ("minilm", False, False)
+    assert load(VOIDBOT_EMBEDDINGS="Off").search.off
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (EMBEDDING, "embedding 1: set the variable VECTOR_KEY"),
+        (EMBEDDING.replace('"vectors"', '"minilm"'), "embedding 1: another one has its name"),
+        (EMBEDDING.replace("8", "0"), "embedding 1: dimension"),
+        (EMBEDDING + "dimensions = 8", "embedding 1: dimensions"),
+        (EMBEDDING.replace("http://", "http://me:swordfish@"), "must not carry a password"),
+        (EMBEDDING.replace('"vectors"', '"others"'), "VOIDBOT_EMBEDDINGS: no [[embeddings]] entry has this name"),
+    ],
+)
+def test_a_wrong_model_of_vectors_is_refused_with_the_place(tmp_path: Path, text: str, part: str) -> None:
+    (tmp_path / "models.toml").write_text(text)
+    keys = {} if "VECTOR_KEY" in part else {"VECTOR_KEY": "k"}
+    lines = refused(tmp_path, VOIDBOT_MODELS="models.toml", VOIDBOT_EMBEDDINGS="vectors", **keys)
+    assert part in "\n".join(lines) and "swordfish" not in "\n".join(lines)
 
 
 # Platforms

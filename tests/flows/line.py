@@ -12,10 +12,11 @@ from pathlib import Path
 
 from bot.app import App, Role, open_app
 from bot.model_list import Model
+from bot.search_settings import SearchSettings
 from bot.settings import Settings
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin
-from core.ports import Accepted, Clock
+from core.ports import Accepted, Clock, Embedder
 from core.providers.model_settings import ModelSettings
 from core.providers.models import ConnectedModel
 from core.providers.router import Connect
@@ -110,10 +111,11 @@ class Line:
 
 
 def settings_for(dsn: str, models: Sequence[ModelSettings] = (), **changes: object) -> Settings:
-    """Return settings for a test: that database, no page, no sample, these models for every tier."""
+    """Return settings for a test: that database, no page, no sample, no vectors, these models for every tier."""
     values = {"database_url": dsn, "sample": False, "drain_s": 2.0, "log_level": "error", "home": HOME, **changes}
     settings = Settings.model_validate(values)
-    return settings.model_copy(update={"models": tuple(Model(model) for model in models)})
+    search = changes.get("search", SearchSettings(embeddings="off"))
+    return settings.model_copy(update={"models": tuple(Model(model) for model in models), "search": search})
 
 
 @asynccontextmanager
@@ -125,6 +127,7 @@ async def running_line(
     models: Sequence[ModelSettings] = (),
     clock: Clock | None = None,
     connect: Connect | None = None,
+    embedders: Sequence[Embedder] | None = None,
     works: bool = True,
     **changes: object,
 ) -> AsyncIterator[Line]:
@@ -145,6 +148,7 @@ async def running_line(
             front_ends=lambda database, clock, readable: [shown],
             clock=clock,
             connect_model=connect,
+            embedders=embedders,
         ) as app,
         asyncio.TaskGroup() as group,
     ):
