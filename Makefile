@@ -42,7 +42,7 @@ up: $(VENV)/.run ## everything from nothing: database, sample rooms, worker, hea
 check: $(VENV)/.dev ## ruff, mypy --strict, import floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(JOBS)
 	$(BIN)/lint-imports --no-cache
 
 test: check ## the checks and every test, at most 12 minutes on two cores
