@@ -38,9 +38,9 @@ async def index_all(tx: Tx) -> int:
 
 
 async def count_words_if_due(tx: Tx, room: RoomToIndex) -> None:
-    """Count the community's words anew if it has grown much since."""
-    if await units.stats_are_old(tx, room.community_id):
-        await units.count_words(tx, room.community_id)
+    """Count the room's words anew if it has grown much since."""
+    if await units.stats_are_old(tx, room.room_id):
+        await units.count_words(tx, room.room_id)
 
 
 async def index_step(tx: Tx, room: RoomToIndex) -> Step:

@@ -155,12 +155,13 @@ class _Ranked:
 
 async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate], float]:
     """Return what holds the question's words or is like it, and the weight of all its words."""
-    languages = await places.languages_of(tx, query.community_id)
+    readable = sorted(query.readable)
+    languages = await places.languages_of(tx, readable)
     text = query.text
     if len(text) > QUERY_CHARS:
         text = text[: 10 * QUERY_CHARS]
     idents = identifiers(text)
-    found = await unit_search.read_terms(tx, query.community_id, languages, fold(text), idents)
+    found = await unit_search.read_terms(tx, readable, languages, fold(text), idents)
     terms = [Term(lexemes, rarity(found.units, df)) for lexemes, df in zip(found.lexemes, found.df, strict=True)]
     counted = sorted(zip(terms, found.df, strict=True), key=lambda pair: (pair[1], pair[0].lexemes))[:TERMS]
     if not counted and not near.hits:
@@ -168,7 +169,7 @@ async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate]
     narrowed = Filter(
         community_id=query.community_id,
         rooms=sorted(query.searched),
-        readable=sorted(query.readable),
+        readable=readable,
         languages=languages,
         authors=query.authors,
         since=query.since,

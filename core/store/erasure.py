@@ -82,16 +82,16 @@ select distinct b.id from voidbot.messages v cross join lateral (
       and n.predicted_ref in (v.platform_ref, regexp_replace(v.platform_ref, '^own:', ''))) b
 where v.id = any($1::bigint[]) and b.id <> all($1::bigint[])"""
 _WORDS = """
-select distinct u.community_id, l.lexeme from voidbot.units u cross join lateral unnest(u.tsv) l
+select distinct u.room_id, l.lexeme from voidbot.units u cross join lateral unnest(u.tsv) l
 where u.message_id = any($1::bigint[])"""
 # Neighbours hold a few of the erased words beside their own. They are emptied at once and made anew by indexing.
 _EMPTY_NEAR = """
 with emptied as (update voidbot.units set tsv = '', unit_hash = '' where message_id = any($1::bigint[]))
 update voidbot.messages set index_state = 'near' where id = any($1::bigint[]) and index_state = 'done'"""
 _LOST_WORDS = """
-delete from voidbot.term_df d using unnest($1::bigint[], $2::text[]) w(community_id, lexeme)
-where d.community_id = w.community_id and d.lexeme = w.lexeme and not exists (
-    select 1 from voidbot.units u where u.community_id = d.community_id
+delete from voidbot.term_df d using unnest($1::bigint[], $2::text[]) w(room_id, lexeme)
+where d.room_id = w.room_id and d.lexeme = w.lexeme and not exists (
+    select 1 from voidbot.units u where u.room_id = d.room_id
       and u.tsv @@ ('''' || replace(replace(w.lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery)"""
 _BURY = """
 update voidbot.messages set text = '', author_id = null, proxy_of = null, forwarded_from = '', sources = null,
@@ -130,7 +130,7 @@ where state = 'ready' and trace <> $2 and ($3::bigint[] is null or room_id = any
            ("person", "trace", "rooms")),
     # Messages: one batch at a time, in this order
     Eraser("units", _M, "delete from voidbot.units where message_id = any($1::bigint[])", _BATCH),
-    Eraser("term_df", _M, _LOST_WORDS, ("communities", "lexemes")),
+    Eraser("term_df", _M, _LOST_WORDS, ("word_rooms", "lexemes")),
     Eraser("attachments", _M, "delete from voidbot.attachments where message_id = any($1::bigint[])", _BATCH),
     Eraser("reactions", _M, "delete from voidbot.reactions where message_id = any($1::bigint[])", _BATCH),
     Eraser("message_revisions", _M, """
@@ -287,7 +287,7 @@ async def bury(tx: Tx, batch: Sequence[MessageId]) -> dict[str, int]:
     await tx.execute(_EMPTY_NEAR, near)
     given = {
         "batch": batch,
-        "communities": [row["community_id"] for row in words],
+        "word_rooms": [row["room_id"] for row in words],
         "lexemes": [row["lexeme"] for row in words],
     }
     touched: dict[str, int] = {}

@@ -381,9 +381,9 @@ async def find_community(tx: Tx, platform: str, ref: str) -> CommunityId | None:
     return None if found is None else CommunityId(found)
 
 
-async def languages_of(tx: Tx, community_id: CommunityId) -> list[str]:
-    """Return the languages of the community's rooms."""
-    rows = await tx.fetch("select distinct language from voidbot.rooms where community_id = $1", community_id)
+async def languages_of(tx: Tx, rooms: Sequence[RoomId]) -> list[str]:
+    """Return the languages of these rooms."""
+    rows = await tx.fetch("select distinct language from voidbot.rooms where id = any($1::bigint[])", rooms)
     return sorted(row["language"] for row in rows)
 
 

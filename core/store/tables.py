@@ -187,10 +187,10 @@ _table(
     Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}), person=True,
 )  # fmt: skip
 _table(
-    "term_df", _ref("community_id", "communities", key=True), Column("lexeme", Text, primary_key=True), _int("df"), person=True,
+    "term_df", _ref("room_id", "rooms", key=True), Column("lexeme", Text, primary_key=True), _int("df"), person=True,
 )  # fmt: skip
 _table(
-    "index_stats", _ref("community_id", "communities", key=True), _int("units"), Column("avg_len", REAL, nullable=False), _at("at"),
+    "index_stats", _ref("room_id", "rooms", key=True), _int("units"), Column("avg_len", REAL, nullable=False), _at("at"),
 )  # fmt: skip
 
 # Vectors: which models, what waits to be embedded (owner: embeddings). The vectors stand in the vector store.

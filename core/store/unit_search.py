@@ -33,19 +33,26 @@ with words as (
     select 100000 + i.n, array[i.lexeme] from unnest($4::text[]) with ordinality i(lexeme, n)),
 once as (select lexemes, min(position) as position from words group by lexemes)
 select o.lexemes,
-       (select coalesce(max(d.df), 0) from voidbot.term_df d
-        where d.community_id = $1 and d.lexeme = any(o.lexemes)) as df,
+       (select coalesce(max(each.df), 0) from (
+            select sum(d.df) as df from voidbot.term_df d
+            where d.room_id = any($1::bigint[]) and d.lexeme = any(o.lexemes) group by d.lexeme) each) as df,
        s.units, s.avg_len
-from once o left join voidbot.index_stats s on s.community_id = $1
+from once o cross join (
+    select sum(units) as units, sum(units * avg_len) / nullif(sum(units), 0) as avg_len
+    from voidbot.index_stats where room_id = any($1::bigint[])) s
 order by o.position"""
 
 
 async def read_terms(
-    tx: Tx, community_id: CommunityId, languages: Sequence[str], text: str, idents: Sequence[str]
+    tx: Tx, readable: Sequence[RoomId], languages: Sequence[str], text: str, idents: Sequence[str]
 ) -> Terms:
-    """Return the question's words as the index folds them in these languages, stop words left out."""
+    """Return the question's words as the index folds them in these languages, stop words left out.
+
+    They are counted in the readable rooms alone: how rare a word is elsewhere decides what is found as little as what
+    was said there.
+    """
     configs = sorted({config_of(language) for language in languages}) or ["simple"]
-    rows = await tx.fetch(_TERMS, community_id, configs, text, idents)
+    rows = await tx.fetch(_TERMS, readable, configs, text, idents)
     if not rows:
         return Terms((), (), 0, 1.0)
     return Terms(

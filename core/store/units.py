@@ -242,28 +242,30 @@ async def queue_replies(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> None:
 
 
 _STATS = """
-with home as (select $1::bigint as id),
-said as (select coalesce(sum(last_archived_seq), 0) as n from voidbot.rooms where community_id = $1)
-select s.units, s.avg_len, said.n from said left join voidbot.index_stats s on s.community_id = $1"""
+select s.units, r.last_archived_seq as n from voidbot.rooms r left join voidbot.index_stats s on s.room_id = r.id
+where r.id = $1"""
+# Counted by room, so that a search weighs words by what its readers may read, and by nothing else. What the bot made
+# from other rooms may be closed to them too.
 _TERM_DF = """
-insert into voidbot.term_df (community_id, lexeme, df)
-select $1, word, ndoc from ts_stat('select tsv from voidbot.units where community_id = ' || $1::bigint)"""
+insert into voidbot.term_df (room_id, lexeme, df)
+select $1, word, ndoc
+from ts_stat('select tsv from voidbot.units where sources is null and room_id = ' || $1::bigint)"""
 _INDEX_STATS = """
-insert into voidbot.index_stats (community_id, units, avg_len)
-select $1, count(*), coalesce(avg(len), 1) from voidbot.units where community_id = $1
-on conflict (community_id) do update set units = excluded.units, avg_len = excluded.avg_len, at = voidbot.now()"""
+insert into voidbot.index_stats (room_id, units, avg_len)
+select $1, count(*), coalesce(avg(len), 1) from voidbot.units where room_id = $1 and sources is null
+on conflict (room_id) do update set units = excluded.units, avg_len = excluded.avg_len, at = voidbot.now()"""
 GROWN = 1.25
-"""How much a community may grow before its words are counted again."""
+"""How much a room may grow before its words are counted again."""
 
 
-async def stats_are_old(tx: Tx, community_id: CommunityId) -> bool:
-    """Return whether the community has grown much since its words were counted."""
-    row = await tx.fetchrow(_STATS, community_id)
+async def stats_are_old(tx: Tx, room_id: RoomId) -> bool:
+    """Return whether the room has grown much since its words were counted."""
+    row = await tx.fetchrow(_STATS, room_id)
     return row is not None and (row["units"] is None or row["n"] > GROWN * row["units"] + 20)
 
 
-async def count_words(tx: Tx, community_id: CommunityId) -> None:
-    """Count anew how many units hold each word; a word that none holds any more is gone from the count."""
-    await tx.execute("delete from voidbot.term_df where community_id = $1", community_id)
-    await tx.execute(_TERM_DF, community_id)
-    await tx.execute(_INDEX_STATS, community_id)
+async def count_words(tx: Tx, room_id: RoomId) -> None:
+    """Count anew how many units of the room hold each word; a word that none holds any more is gone from the count."""
+    await tx.execute("delete from voidbot.term_df where room_id = $1", room_id)
+    await tx.execute(_TERM_DF, room_id)
+    await tx.execute(_INDEX_STATS, room_id)

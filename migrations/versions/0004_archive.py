@@ -80,13 +80,13 @@ create index units_room_id_sent_at_idx on voidbot.units (room_id, sent_at);
 create index units_author_id_sent_at_idx on voidbot.units (author_id, sent_at);
 create index units_tsv_idx on voidbot.units using gin (tsv) with (fastupdate = off);
 create table voidbot.term_df (
-  community_id bigint not null references voidbot.communities (id) on delete cascade,
+  room_id bigint not null references voidbot.rooms (id) on delete cascade,
   lexeme text not null,
   df bigint not null default 0,
-  primary key (community_id, lexeme)
+  primary key (room_id, lexeme)
 );
 create table voidbot.index_stats (
-  community_id bigint primary key references voidbot.communities (id) on delete cascade,
+  room_id bigint primary key references voidbot.rooms (id) on delete cascade,
   units bigint not null default 0,
   avg_len real not null,
   at timestamptz not null default voidbot.now()

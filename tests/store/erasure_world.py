@@ -125,7 +125,8 @@ EVERYWHERE = (
     "insert into voidbot.attachments (message_id, ordinal, name, extracted_text)"
     " values ($3, 0, 'anapseudonym.txt', 'copperfoxcombination')",
     "insert into voidbot.reactions (message_id, person_id, emoji) values ($4, $1, 'copperfoxcombination')",
-    "insert into voidbot.term_df (community_id, lexeme, df) values ($2, 'copperfoxcombination', 1), ($2, 'number', 2)",
+    "insert into voidbot.term_df (room_id, lexeme, df)"
+    " select room_id, unnest(array['copperfoxcombination', 'number']), 1 from voidbot.messages where id = $3",
     "insert into voidbot.import_runs (community_id, file_sha256, format) values ($2, 'x', 'jsonl')",
     "insert into voidbot.import_errors (run_id, code, excerpt) values (1, 'bad', 'ana-4711: copperfoxcombination')",
     "insert into voidbot.decisions (inbox_id, room_id, person_id, message_ref, outcome, gates)"
