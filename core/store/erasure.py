@@ -67,6 +67,8 @@ where m.kind = 'bot_reply' and m.delete_reason <> 'erased' and m.platform_ref li
   and (r.person_id = $1 and $5::bigint[] is null and {_WITHIN.format(at="m.sent_at")} or {_RESTS})
 limit $6"""
 
+# An index step that holds one of them writes its units first; they go with the others then.
+_LOCK = "select id from voidbot.messages where id = any($1::bigint[]) order by id for update"
 _NEAR = """
 select distinct b.id from voidbot.messages v cross join lateral (
     (select n.id from voidbot.messages n where n.room_id = v.room_id and (n.sent_at, n.id) < (v.sent_at, v.id)
@@ -282,6 +284,7 @@ async def list_units(tx: Tx, batch: Sequence[MessageId]) -> dict[CommunityId, li
 
 async def bury(tx: Tx, batch: Sequence[MessageId]) -> dict[str, int]:
     """Empty these messages with all that hangs on them; return the rows touched by table."""
+    await tx.execute(_LOCK, batch)
     near = [row["id"] for row in await tx.fetch(_NEAR, batch)]
     words = await tx.fetch(_WORDS, [*batch, *near])
     await tx.execute(_EMPTY_NEAR, near)

@@ -84,37 +84,45 @@ select m.id, m.room_id, m.author_id, coalesce(n.name, p.account_ref, '') as spea
        coalesce((select string_agg(concat_ws(' ', a.name, a.caption, a.extracted_text), ' ' order by a.ordinal)
                  from voidbot.attachments a where a.message_id = m.id), '') as beside
 """
-_WINDOW = f"""
+# Rows are locked before they are read by a statement of its own: what an erasure or an edit commits meanwhile would
+# come back with the older words. Those who answer them may go on, for the key stays as it is.
+_LOCK_WINDOW = f"""
 with start as (select sent_at, id from voidbot.messages where room_id = $1 and index_state in ('queued', 'near')
                order by room_id, sent_at, id limit 1),
 window_ as (
-    (select m.* from voidbot.messages m, start where m.room_id = $1 and (m.sent_at, m.id) < (start.sent_at, start.id)
+    (select m.id from voidbot.messages m, start where m.room_id = $1 and (m.sent_at, m.id) < (start.sent_at, start.id)
      order by m.sent_at desc, m.id desc limit {MARGIN})
     union all
-    (select m.* from voidbot.messages m, start where m.room_id = $1 and (m.sent_at, m.id) >= (start.sent_at, start.id)
+    (select m.id from voidbot.messages m, start where m.room_id = $1 and (m.sent_at, m.id) >= (start.sent_at, start.id)
      order by m.sent_at, m.id limit {WINDOW}))
-{_SPOKEN}
-from window_ m left join voidbot.people p on p.id = m.author_id
-left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
-order by m.sent_at, m.id"""
-_PARENTS = f"""
+select id from voidbot.messages where id in (select id from window_) order by id for no key update"""
+_LOCK_PARENTS = """
+select id from voidbot.messages where room_id = $1 and platform_ref = any($2::text[]) order by id for no key update"""
+_LOCKED = f"""
 {_SPOKEN}
 from voidbot.messages m left join voidbot.people p on p.id = m.author_id
 left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null
-where m.room_id = $1 and m.platform_ref = any($2::text[])"""
+where m.id = any($1::bigint[]) order by m.sent_at, m.id"""
 
 
 async def read_window(tx: Tx, room_id: RoomId) -> list[Waiting]:
-    """Return the room's messages around the first that waits, in shown order; empty if none does."""
-    return [_waiting(row) for row in await tx.fetch(_WINDOW, room_id)]
+    """Return the room's messages around the first that waits, in shown order; empty if none does.
+
+    They are locked until the transaction ends: whoever changes or erases one waits until its unit is written.
+    """
+    return await _read_locked(tx, await tx.fetch(_LOCK_WINDOW, room_id))
 
 
 async def read_parents(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> dict[str, Spoken]:
-    """Return messages of the room by their platform ids; our own answers also by the id without its mark."""
+    """Return messages of the room by their platform ids, locked; our own answers also by the id without its mark."""
     if not refs:
         return {}
-    found = [_waiting(row) for row in await tx.fetch(_PARENTS, room_id, [*refs, *(f"own:{ref}" for ref in refs)])]
+    found = await _read_locked(tx, await tx.fetch(_LOCK_PARENTS, room_id, [*refs, *(f"own:{ref}" for ref in refs)]))
     return {each.ref.removeprefix("own:"): each.spoken for each in found}
+
+
+async def _read_locked(tx: Tx, locked: Sequence[Row]) -> list[Waiting]:
+    return [_waiting(row) for row in await tx.fetch(_LOCKED, [row["id"] for row in locked])] if locked else []
 
 
 def _waiting(row: Row) -> Waiting:

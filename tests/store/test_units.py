@@ -1,5 +1,6 @@
 """The index over a real database: units follow their messages, and a search sees no more than it may."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,10 +10,12 @@ import pytest
 from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
 from core.domain.retrieval import Query
 from core.domain.rooms import ArchiveSwitch, RoomKind
+from core.domain.units import Around, build_units
 from core.retrieval import service
 from core.retrieval.indexing import index_all
-from core.store import archive, people, places
+from core.store import archive, people, places, units
 from core.store.engine import Database, Tx
+from tests.flows.line import until
 
 START = datetime(2026, 5, 7, 9, 0, tzinfo=UTC)
 
@@ -212,3 +215,36 @@ async def test_a_large_room_is_indexed_in_windows_without_a_seam(database: Datab
             ) == 0  # fmt: skip
         assert await tx.fetchval("select count(*) from voidbot.units") == 1201
         assert await tx.fetchval("select count(*) from voidbot.messages where index_state <> 'done'") == 0
+
+
+async def test_words_deleted_while_their_unit_is_made_do_not_come_back(database: Database) -> None:
+    async with database.transaction() as tx:
+        town = await Town.found(tx)
+        await town.say("Ana", "the lantern hangs in the shed")
+    read, buried = asyncio.Event(), asyncio.Event()
+
+    async def bury() -> None:
+        await read.wait()
+        async with database.transaction() as tx:
+            await archive.bury_message(tx, town.rooms[0], "m1", "deleted")
+        buried.set()
+
+    async def buried_or_waiting() -> bool:
+        async with database.transaction() as tx:
+            return buried.is_set() or await tx.fetchval("select exists (select 1 from pg_locks where not granted)")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(bury())
+        late = group.create_task(until(buried_or_waiting))
+        async with database.transaction() as tx:
+            (room,) = await units.rooms_waiting(tx, 1)
+            (waiting,) = await units.read_window(tx, room.room_id)
+            read.set()
+            await late
+            around = Around(before=[], after=[], parent=None)
+            await units.write_units(tx, room, [waiting.spoken.id], build_units(waiting.spoken, around))
+    async with database.transaction() as tx:
+        town.tx = tx
+        assert await town.find("lantern") == []
+        await index_all(tx)
+        assert await tx.fetchval("select count(*) from voidbot.units") == 0
