@@ -147,7 +147,7 @@ _table(
     Column("reply_to_ref", Text), _text("text"), _text("lang", "en"), _text("origin", "live"),
     Column("revision", Integer, nullable=False, server_default=text("0")), _at("edited_at", null=True),
     _at("deleted_at", null=True), _text("delete_reason"), Column("sources", ARRAY(BigInteger)),
-    _ref("reply_to_id", "messages", null=True, gone="SET NULL"), Column("predicted_ref", Text), Column("session", Text),
+    _ref("reply_to_id", "messages", null=True, gone="SET NULL"), Column("session", Text),
     _text("forwarded_from"), _ref("proxy_of", "people", null=True, gone="SET NULL"), Column("origin_run", BigInteger),
     _text("index_state", "none"),
     UniqueConstraint("room_id", "platform_ref"), Index(None, "room_id", "archived_seq", unique=True),
@@ -155,7 +155,6 @@ _table(
     Index("messages_own_idx", "room_id", "sent_at", "id", postgresql_where=text("kind = 'bot_reply'")),
     Index("messages_queued_idx", "room_id", "sent_at", "id", postgresql_where=text("index_state in ('queued', 'near')")),
     Index("messages_replies_idx", "room_id", "reply_to_ref", postgresql_where=text("reply_to_ref is not null")),
-    Index("messages_predicted_idx", "room_id", "predicted_ref", postgresql_where=text("predicted_ref is not null")),
     Index("messages_reply_to_id_idx", "reply_to_id", postgresql_where=text("reply_to_id is not null")),
     Index("messages_proxy_of_idx", "proxy_of", postgresql_where=text("proxy_of is not null")),
     person=True,
@@ -184,7 +183,7 @@ _table(
     Column("quote_from", Integer, nullable=False, server_default=text("0")), Column("quote_to", Integer),
     Column("len", REAL, nullable=False), _text("unit_hash", None), _text("own_hash", None), Column("tsv", TSVECTOR, nullable=False),
     UniqueConstraint("message_id", "part"), Index(None, "room_id", "sent_at"), Index(None, "author_id", "sent_at"),
-    Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"fastupdate": "off"}), person=True,
+    Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": "1024"}), person=True,
 )  # fmt: skip
 _table(
     "term_df", _ref("room_id", "rooms", key=True), Column("lexeme", Text, primary_key=True), _int("df"), person=True,

@@ -19,7 +19,6 @@ MESSAGES = """
 alter table voidbot.messages
   drop column tsv,
   add column reply_to_id bigint references voidbot.messages (id) on delete set null,
-  add column predicted_ref text,
   add column session text,
   add column forwarded_from text not null default '',
   add column proxy_of bigint references voidbot.people (id) on delete set null,
@@ -29,7 +28,6 @@ alter table voidbot.messages
 MESSAGE_INDEXES = """
 create index messages_queued_idx on voidbot.messages (room_id, sent_at, id) where index_state in ('queued', 'near');
 create index messages_replies_idx on voidbot.messages (room_id, reply_to_ref) where reply_to_ref is not null;
-create index messages_predicted_idx on voidbot.messages (room_id, predicted_ref) where predicted_ref is not null;
 create index messages_reply_to_id_idx on voidbot.messages (reply_to_id) where reply_to_id is not null;
 create index messages_proxy_of_idx on voidbot.messages (proxy_of) where proxy_of is not null
 """
@@ -78,7 +76,7 @@ create table voidbot.units (
 );
 create index units_room_id_sent_at_idx on voidbot.units (room_id, sent_at);
 create index units_author_id_sent_at_idx on voidbot.units (author_id, sent_at);
-create index units_tsv_idx on voidbot.units using gin (tsv) with (fastupdate = off);
+create index units_tsv_idx on voidbot.units using gin (tsv) with (gin_pending_list_limit = 1024);
 create table voidbot.term_df (
   room_id bigint not null references voidbot.rooms (id) on delete cascade,
   lexeme text not null,
@@ -266,7 +264,7 @@ def downgrade() -> None:
     )
     op.execute("create index messages_tsv_idx on voidbot.messages using gin (tsv) with (fastupdate = off)")
     op.execute(
-        "alter table voidbot.messages drop column reply_to_id, drop column predicted_ref, drop column session,"
+        "alter table voidbot.messages drop column reply_to_id, drop column session,"
         " drop column forwarded_from, drop column proxy_of, drop column origin_run, drop column index_state"
     )
     op.execute(
