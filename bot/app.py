@@ -36,8 +36,9 @@ from core.chat.promises import read_promises
 from core.chat.receive import Receiver
 from core.chat.reply import Replier
 from core.chat.sample import load_sample, read_sample
+from core.chat.summaries import Summarizer
 from core.chat.voice import Voice
-from core.chat.work import SendWork, TurnWork
+from core.chat.work import SendWork, SummaryWork, TurnWork
 from core.domain.errors import Misconfigured
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
@@ -285,6 +286,7 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     found: list[AnyKind] = [
         Kind(name="reply", pool="chat", payload=TurnWork, run=traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
         Kind(name="command", pool="chat", payload=TurnWork, run=traced(_dispatcher(parts).run), timeout_s=30),
+        Kind(name="summarize", pool="chat", payload=SummaryWork, run=traced(_summarizer(parts).run), timeout_s=60),
         Kind(name="send", pool="send", payload=SendWork, run=traced(_deliverer(parts).run), timeout_s=120),
         Kind(name="index", pool="upkeep", payload=IndexWork, run=traced(indexing.run), timeout_s=600),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=traced(upkeep.run), timeout_s=600),
@@ -307,9 +309,9 @@ def _erasing(parts: Parts) -> ErasureService:
     )
 
 
-def _replier(parts: Parts) -> Replier:
+def _asking(parts: Parts) -> Asking:
     promises = PROJECT / "prompts" / "stock" / "promises.md"
-    asking = Asking(
+    return Asking(
         database=parts.database,
         clock=parts.clock,
         builder=PromptBuilder(parts.catalog.templates),
@@ -317,6 +319,9 @@ def _replier(parts: Parts) -> Replier:
         promises=read_promises(str(promises), promises.read_text(encoding="utf-8")),
         observe=parts.metrics.observe,
     )
+
+
+def _replier(parts: Parts) -> Replier:
     return Replier(
         clock=parts.clock,
         front_ends=parts.front_ends,
@@ -324,8 +329,20 @@ def _replier(parts: Parts) -> Replier:
         voice=parts.notices.voice,
         readable=parts.readable,
         router=parts.router,
-        asking=asking,
+        asking=_asking(parts),
         likeness=parts.search.likeness,
+        fault=parts.fault,
+    )
+
+
+def _summarizer(parts: Parts) -> Summarizer:
+    return Summarizer(
+        clock=parts.clock,
+        catalog=parts.catalog,
+        voice=parts.notices.voice,
+        readable=parts.readable,
+        router=parts.router,
+        asking=_asking(parts),
         fault=parts.fault,
     )
 
@@ -345,6 +362,7 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         services=services,
         voice=parts.notices.voice,
         clock=parts.clock,
+        likeness=parts.search.likeness,
     )
 
 

@@ -1,6 +1,6 @@
 """The one table of commands: every front end, `/help` and the documents render this list."""
 
-from bot.commands import admins, forgetting, members, money, privacy, setup
+from bot.commands import admins, forgetting, members, money, privacy, setup, summarize
 from bot.commands.parse import Parsed, parse
 from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
 from core.domain.budgets import Window
@@ -28,7 +28,19 @@ COMMANDS: tuple[CommandSpec, ...] = (
             Option("room", OptionType.WORD, "only in this room"),
             Option("person", OptionType.WORD, "only what this person said"),
             Option("since", OptionType.WORD, "only since then: 2026-05-07, or 3h, 2d, 1w"),
-            Option("query", OptionType.TEXT, "the words to look for", required=True),
+            Option("query", OptionType.TEXT, 'words, "exact phrases", -words to leave out', required=True, quotes=True),
+        ),
+        look=members.search_query,
+    ),
+    CommandSpec(
+        path="summarize",
+        summary="sum up what was said in a room, with links",
+        handler=summarize.summarize,
+        later=True,
+        options=(
+            Option("since", OptionType.WORD, "since then: 2026-05-07, yesterday, 3h, 2d, 1w; or how many messages"),
+            Option("room", OptionType.WORD, "of this room; without it, of the one you are in"),
+            Option("count", OptionType.NUMBER, "how many messages at most, up to 500"),
         ),
     ),
     CommandSpec(path="why", summary="why I said that: the receipt", handler=members.why, options=(_MESSAGE,)),

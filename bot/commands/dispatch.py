@@ -12,12 +12,14 @@ from core.chat.work import TurnWork
 from core.domain.errors import InputRejected
 from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome
+from core.domain.retrieval import Near, Query
 from core.domain.rooms import Room, RoomMode
 from core.domain.speech import Draft, Receipt, SpeechKind
 from core.jobs.executor import JobContext
 from core.ports import Clock
 from core.prompt.stock import StockKey
-from core.store import audit, inbox, places
+from core.retrieval.service import Likeness
+from core.store import audit, inbox, jobs, places
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
 
@@ -32,20 +34,56 @@ class Dispatcher:
     services: Services
     voice: Voice
     clock: Clock
+    likeness: Likeness | None = None
 
     async def run(self, ctx: JobContext, work: TurnWork) -> Outcome:
         """Run one command; its effects and its answer commit together with the job."""
-        await ctx.finish(lambda tx: self._answer(tx, TurnId(work.turn_id)))
+        near = await self._near(ctx, TurnId(work.turn_id))
+        await ctx.finish(lambda tx: self._answer(tx, TurnId(work.turn_id), near))
         return Ok()
 
-    async def _answer(self, tx: Tx, turn_id: TurnId) -> None:
+    async def _near(self, ctx: JobContext, turn_id: TurnId) -> Near:
+        """Ask what is like the command's query, between two transactions."""
+        if self.likeness is None:
+            return Near()
+        query = await ctx.advance(lambda tx: self._look(tx, turn_id), durable=False)
+        return Near() if query is None else await self.likeness.near(query)
+
+    async def _look(self, tx: Tx, turn_id: TurnId) -> Query | None:
         turn = await inbox.load_turn(tx, turn_id)
-        if not await inbox.end_turn(tx, turn_id, None):
+        parsed = parse(turn.text, self.table)
+        if turn.state not in ("open", "running") or not isinstance(parsed, Parsed) or parsed.spec.look is None:
+            return None
+        call = await self._call(tx, turn, parsed, Near())
+        if parsed.spec.access not in call.access:
+            return None
+        try:
+            return await parsed.spec.look(tx, call, self.services)
+        except InputRejected:
+            return None  # the handler says what is wrong
+
+    async def _answer(self, tx: Tx, turn_id: TurnId, near: Near) -> None:
+        turn = await inbox.load_turn(tx, turn_id)
+        parsed = parse(turn.text, self.table)
+        if turn.state not in ("open", "running"):
             return
+        later = isinstance(parsed, Parsed) and parsed.spec.later
+        if not later and not await inbox.end_turn(tx, turn_id, None):
+            return
+        call = await self._call(tx, turn, parsed, near)
+        answer = await self._run(tx, parsed, call)
+        if answer.job is not None:
+            (job_id,) = await jobs.enqueue(tx, [answer.job])
+            await inbox.set_job(tx, turn_id, job_id)
+            return
+        if later:
+            await inbox.end_turn(tx, turn_id, None)
+        await self._queue(tx, turn, call, answer, private=not _for_the_room(parsed, answer, call.room))
+
+    async def _call(self, tx: Tx, turn: TurnRow, parsed: Parsed | Unknown | BadOption, near: Near) -> CommandCall:
         room = await places.load_room(tx, turn.room_id)
         community = await places.load_community(tx, turn.community_id)
-        parsed = parse(turn.text, self.table)
-        call = CommandCall(
+        return CommandCall(
             path=parsed.spec.path if isinstance(parsed, Parsed) else "",
             options=parsed.options if isinstance(parsed, Parsed) else {},
             person_id=turn.person_id,
@@ -58,9 +96,9 @@ class Dispatcher:
             now=self.clock.now(),
             front_end=turn.front_end,
             trace=turn.trace,
+            turn_id=turn.id,
+            near=near,
         )
-        answer = await self._run(tx, parsed, call)
-        await self._queue(tx, turn, call, answer, private=not _for_the_room(parsed, answer, room))
 
     async def _run(self, tx: Tx, parsed: Parsed | Unknown | BadOption, call: CommandCall) -> CommandAnswer:
         match parsed:

@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 from bot.commands.money import usage as purses_in_words
 from bot.commands.spec import CommandAnswer, CommandCall, CommandSpec, Services
 from core.chat import receipts
+from core.chat.citations import quote_of
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.ids import RoomId
 from core.domain.retrieval import Query
-from core.prompt.fences import shown_name
+from core.domain.searchwords import read_wanted
+from core.domain.timeexpr import parse_time
 from core.prompt.stock import StockKey
-from core.providers.quotes import Quote, block
+from core.providers.quotes import block
 from core.retrieval import service as retrieval
-from core.store import decisions, people, places
+from core.store import addresses, decisions, people, places
 from core.store.engine import Tx
 
 SEARCH_HITS = 5
@@ -24,36 +26,65 @@ _SPAN = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1
 
 async def search(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Find archived messages that the asker may read; shown to the asker alone."""
+    query = await search_query(tx, call, services)
+    hits = await retrieval.search(tx, query, call.near)
+    language, room = call.room.language, call.room.id
+    narrowed = _narrowed(call, services, query)
+    if not hits:
+        return CommandAnswer("\n".join([services.stock.pick(language, StockKey.SEARCH_NONE, 0), *narrowed]))
+    links = await addresses.links_of(tx, [hit.message.id for hit in hits], query.readable)
+    intro = services.stock.pick(language, StockKey.SEARCH_INTRO, 0, count=str(len(hits)))
+    quotes = (block(quote_of(hit.message, links), call.tz) for hit in hits)
+    sources = frozenset(source for hit in hits for source in hit.message.sources)
+    return CommandAnswer("\n\n".join(["\n".join([*narrowed, intro]), *quotes]), sources | {room})
+
+
+async def search_query(tx: Tx, call: CommandCall, services: Services) -> Query:
+    """Return what a search looks for, where the asker may read now.
+
+    A stretch of time in its words narrows it, unless `since` does; a vague one prefers the newest.
+    """
     readable = await services.readable.load(tx, call.community_id, Private(call.person_id), call.person_id)
-    rooms = await _named_rooms(tx, call, readable)
+    rooms = await named_rooms(tx, call, readable)
     authors = None
     if (name := call.options.get("person")) is not None:
         authors = await people.list_named(tx, call.community_id, name.lstrip("@"))
-    query = Query(
-        text=call.options["query"],
+    wanted = read_wanted(call.options["query"])
+    since, until, latest = since_of(call), None, False
+    if since is None and (meant := parse_time(wanted.text, call.now, call.tz)) is not None:
+        if meant.vague:
+            latest = meant.since is not None
+        else:
+            since, until = meant.since, meant.until
+    return Query(
+        text=wanted.text,
         community_id=call.community_id,
         readable=readable,
         rooms=rooms,
         authors=None if authors is None else tuple(authors),
-        since=_since(call),
+        since=since,
+        until=until,
         now=call.now,
         k=SEARCH_HITS,
         floor=0.0,
         people_only=True,
+        latest=latest,
+        phrases=wanted.phrases,
+        without=wanted.without,
     )
-    hits = await retrieval.search(tx, query)
-    language, room = call.room.language, call.room.id
-    if not hits:
-        return CommandAnswer(services.stock.pick(language, StockKey.SEARCH_NONE, 0))
-    lines = [services.stock.pick(language, StockKey.SEARCH_INTRO, 0, count=str(len(hits)))]
-    for found in (hit.message for hit in hits):
-        author, place = shown_name(found.author_name), shown_name(found.room_name)
-        lines.append(block(Quote(author, place, found.sent_at, found.text, found.id), call.tz))
-    sources = frozenset(source for hit in hits for source in hit.message.sources)
-    return CommandAnswer("\n\n".join(lines), sources | {room})
 
 
-async def _named_rooms(tx: Tx, call: CommandCall, readable: frozenset[RoomId]) -> frozenset[RoomId]:
+def _narrowed(call: CommandCall, services: Services, query: Query) -> list[str]:
+    """Return the line that says which stretch of time the words were taken to mean; none if they mean none."""
+    if call.options.get("since") is not None or (query.since is None and query.until is None):
+        return []
+    ends = (query.since, query.until or call.now)
+    since, until = ("…" if at is None else f"{at.astimezone(call.tz):%Y-%m-%d %H:%M}" for at in ends)
+    return [services.stock.pick(call.room.language, StockKey.SEARCH_SPAN, 0, since=since, until=until)]
+
+
+async def named_rooms(tx: Tx, call: CommandCall, readable: frozenset[RoomId]) -> frozenset[RoomId]:
+    """Return the readable rooms of the name in the option `room`; all if there is no such option."""
     wanted = call.options.get("room")
     if wanted is None:
         return readable
@@ -66,7 +97,12 @@ async def _named_rooms(tx: Tx, call: CommandCall, readable: frozenset[RoomId]) -
     )
 
 
-def _since(call: CommandCall) -> datetime | None:
+def since_of(call: CommandCall) -> datetime | None:
+    """Return what the option `since` means; None if it is not there.
+
+    Raises:
+        InputRejected: It is no time, or none that has been.
+    """
     text = call.options.get("since")
     if text is None:
         return None
@@ -75,7 +111,10 @@ def _since(call: CommandCall) -> datetime | None:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=call.tz).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InputRejected("since: write a date like 2026-05-07, or 3h, 2d, 1w") from None
+        meant = parse_time(text, call.now, call.tz)
+    if meant is None or meant.since is None:
+        raise InputRejected("since: write a date like 2026-05-07, or 3h, 2d, 1w, yesterday")
+    return meant.since
 
 
 async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
@@ -90,7 +129,8 @@ async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     if receipt.private_to is not None and receipt.private_to != call.person_id:
         # As if there were none: an answer for one person is not even counted by others.
         return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
-    return CommandAnswer(receipts.render(receipt, readable, call.tz))
+    links = await addresses.links_of(tx, receipt.messages(), readable)
+    return CommandAnswer(receipts.render(receipt, readable, call.tz, links))
 
 
 async def why_silent(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:

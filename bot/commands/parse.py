@@ -59,6 +59,7 @@ def _options(spec: CommandSpec, rest: str) -> Parsed | BadOption:
     known = {option.name: option for option in spec.options}
     given: dict[str, str] = {}
     loose: list[str] = []
+    keeps_quotes = any(option.quotes for option in spec.options)
     for match in _WORDS.finditer(rest):
         name, quoted, bare = match.groups()
         if bare is not None and (named := _NAMED.fullmatch(bare)) is not None and named[1] in known:
@@ -66,7 +67,7 @@ def _options(spec: CommandSpec, rest: str) -> Parsed | BadOption:
         elif bare is not None:
             loose.append(bare)
         elif name is None:
-            loose.append(_unescaped(quoted))
+            loose.append(f'"{_unescaped(quoted)}"' if keeps_quotes else _unescaped(quoted))
         elif name in known:
             given[name] = _unescaped(quoted)
         else:

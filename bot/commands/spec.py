@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 from enum import StrEnum
+from zoneinfo import ZoneInfo
 
-from core.domain.ids import CommunityId, PersonId, RoomId
+from core.domain.ids import CommunityId, PersonId, RoomId, TurnId
+from core.domain.jobs import NewJob
+from core.domain.retrieval import Near, Query
 from core.domain.rooms import Room
 from core.privacy.desk import Desk
 from core.prompt.stock import StockCatalog
@@ -40,29 +43,35 @@ class OptionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a command; `choices` empty means any value."""
+    """One option of a command; `choices` empty means any value. `quotes`: a text keeps those around its phrases."""
 
     name: str
     type: OptionType
     summary: str
     required: bool = False
     choices: tuple[str, ...] = ()
+    quotes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCall:
-    """One use of a command: who, where, and the options as typed. `message_ref` is the message replied to."""
+    """One use of a command: who, where, and the options as typed. `message_ref` is the message replied to.
+
+    `near`: what is like the query that the command's `look` has made.
+    """
 
     path: str
     options: Mapping[str, str]
     person_id: PersonId
     room: Room
     community_id: CommunityId
-    tz: tzinfo
+    tz: ZoneInfo
     admin: bool
     operator: bool
     message_ref: str | None
     now: datetime
+    turn_id: TurnId
+    near: Near
     front_end: str = ""
     trace: str = ""
 
@@ -82,13 +91,15 @@ class CommandAnswer:
     """What a command says.
 
     `sources`: the rooms its words came from, besides the one it was used in. `refused`: nothing was done, which
-    concerns the asker alone. `concerns_all`: said in the room even where the bot is silent.
+    concerns the asker alone. `concerns_all`: said in the room even where the bot is silent. `job`: answers instead;
+    the turn stays open for it.
     """
 
     text: str
     sources: frozenset[RoomId] = frozenset()
     refused: bool = False
     concerns_all: bool = False
+    job: NewJob | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +118,13 @@ class Services:
 Handler = Callable[[Tx, CommandCall, Services], Awaitable[CommandAnswer]]
 """Runs inside the transaction that queues the answer: effects and answer are one."""
 
+Look = Callable[[Tx, CommandCall, Services], Awaitable[Query | None]]
+"""Runs in a transaction of its own before: returns what the likeness of is asked for meanwhile, None for nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
-    """One line of the table that every front end renders."""
+    """One line of the table that every front end renders. `later`: its handler may leave the answer to a job."""
 
     path: str
     summary: str
@@ -119,3 +133,5 @@ class CommandSpec:
     access: Access = Access.MEMBER
     visibility: Visibility = Visibility.ASKER
     audited: bool = False
+    look: Look | None = None
+    later: bool = False

@@ -10,7 +10,9 @@ from functools import lru_cache
 
 import structlog
 
+from core.chat.citations import Links, cited_line
 from core.chat.drafts import BadDraft, Cited, DraftOutput, parse_output, resolve_citations
+from core.chat.grounding import ground
 from core.chat.guards import Blocked, Guard, GuardContext, Guarded, SentenceGate, guard, word_runs
 from core.chat.promises import Promises
 from core.chat.stage import Stage
@@ -35,7 +37,7 @@ from core.domain.speech import ReceiptSource
 from core.jobs.executor import JobContext, Observe
 from core.ports import Clock
 from core.prompt.builder import PromptBuilder
-from core.prompt.fences import marker_of, shown_name
+from core.prompt.fences import marker_of
 from core.prompt.stock import StockKey
 from core.providers.model_settings import ModelSettings
 from core.providers.router import Attempt, Route, ended
@@ -44,11 +46,13 @@ from core.store.engine import Database
 
 log = structlog.get_logger()
 
-PURPOSE = "reply"
 REPAIRS = 2
 """How often a model is asked again after an output that cannot be used."""
+SUMMARY_REPAIRS = 1
+"""The same for a summary, which people's own words can stand in for."""
 _DULL = frozenset({Guard.EMPTY, Guard.SENTINEL, Guard.REPEAT})
 _SOMETHING_ELSE = RepairNote("text", "an answer to the person in your own words, new and not empty")
+_UNCITED = RepairNote("text", "sentences that each name in square brackets, as in [k1], the message they rest on")
 _SCHEMA: Mapping[str, object] = DraftOutput.model_json_schema()
 
 
@@ -91,7 +95,11 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is asked, of whom, for whom, and what is held for the first call."""
+    """What is asked, of whom, for whom, and what is held for the first call.
+
+    `links`: of the sources that the asker may open now. `kind`: a reply, or a summary, of which only stays what
+    cites the messages that it sums up.
+    """
 
     ctx: JobContext
     route: Route
@@ -103,6 +111,8 @@ class Call:
     own_texts: tuple[str, ...]
     stage: Stage
     trace: str
+    links: Links = field(default_factory=dict)
+    kind: PromptKind = PromptKind.REPLY
 
 
 @dataclass(slots=True)
@@ -149,11 +159,12 @@ class Asking:
         """
         reservation_id, context = call.reservation_id, call.context
         fired: list[str] = []
-        for repairs in range(REPAIRS + 1):
+        most = SUMMARY_REPAIRS if call.kind is PromptKind.SUMMARIZE else REPAIRS
+        for repairs in range(most + 1):
             trial = _Trial()
             try:
                 await self._converse(call, context, trial)
-                self._measure(trial)
+                self._measure(call, trial)
             except BotError as exc:
                 if not call.stage.shown:
                     await self._book_failure(call, reservation_id, trial, CallResult.FAILED)
@@ -170,7 +181,7 @@ class Asking:
                 return self._said(call, trial, result.text, [*fired, *result.fired], settle)
             fired.append(result.fired)
             self.observe("guards_total", 1, {"guard": result.fired})
-            if call.stage.shown or repairs == REPAIRS:
+            if call.stage.shown or repairs == most:
                 settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
                 return self._stand_in(call, trial, result, fired, settle)
             outcome = CallResult.EMPTY if result.dull else CallResult.DISCARDED
@@ -200,7 +211,7 @@ class Asking:
     async def _converse(self, call: Call, context: RequestContext, trial: _Trial) -> None:
         """Call the models of the route in turn; show whole guarded sentences as they come, where that is wanted."""
         trial.context = context
-        kind = PromptKind.REPLY if context.repair is None else PromptKind.REPAIR
+        kind = PromptKind.REPAIR if call.kind is PromptKind.REPLY and context.repair is not None else call.kind
 
         def build(settings: ModelSettings) -> ModelRequest:
             policy = settings.policy()
@@ -255,10 +266,19 @@ class Asking:
             operations = len(parsed.operations)
         if isinstance(found, Blocked):
             return _Unusable(found.guard, found.guard in _DULL, _SOMETHING_ELSE)
-        cited = resolve_citations(found.text, prompt.handles)
+        words = found.text
+        refused: tuple[str, ...] = (f"operations_refused:{operations}",) if operations else ()
+        if call.kind is PromptKind.SUMMARIZE:
+            said = {passage.key: passage.text for passage in call.context.passages}
+            cites = {each: at.key for each, at in prompt.handles.items() if at.kind is SourceKind.PASSAGE}
+            grounded = ground(words, {handle: said[key] for handle, key in cites.items()})
+            if not grounded.text:
+                return _Unusable("uncited", False, _UNCITED)
+            words = grounded.text
+            refused += (f"uncited:{grounded.dropped}",) if grounded.dropped else ()
+        cited = resolve_citations(words, prompt.handles)
         if isinstance(cited, BadDraft):
             return _Unusable(cited.fault, False, cited.note)
-        refused = (f"operations_refused:{operations}",) if operations else ()
         text = self._with_sources(call, prompt, cited)
         if Guard.TOO_LONG in found.fired:
             text = f"{text}\n\n{self.voice.say(call.room.language, StockKey.REPLY_SHORTENED, call.room.id)}"
@@ -268,17 +288,19 @@ class Asking:
         if not cited.handles:
             return cited.text
         lines = [
-            f"[{n}] {_source_line(call.context, prompt.handles[handle])}" for n, handle in enumerate(cited.handles, 1)
+            f"[{n}] {cited_line(call.context, prompt.handles[handle], call.links)}"
+            for n, handle in enumerate(cited.handles, 1)
         ]
         return "\n".join([cited.text, "", *lines])
 
-    def _measure(self, trial: _Trial) -> None:
+    def _measure(self, call: Call, trial: _Trial) -> None:
         for attempt in trial.attempts:
             model, usage = attempt.model, attempt.usage
             result = attempt.error or "ok"
-            self.observe("model_calls_total", 1, {"model": model, "purpose": PURPOSE, "result": result})
+            purpose = _purpose(call)
+            self.observe("model_calls_total", 1, {"model": model, "purpose": purpose, "result": result})
             for direction, tokens in (("in", usage.input_tokens), ("out", usage.output_tokens)):
-                labels = {"model": model, "purpose": PURPOSE, "direction": direction}
+                labels = {"model": model, "purpose": purpose, "direction": direction}
                 self.observe("model_tokens_total", tokens, labels)
             self.observe("model_cost_usd_total", attempt.usd_micro / 1_000_000, {})
             self.observe("model_seconds", attempt.seconds, {"model": attempt.model})
@@ -287,7 +309,7 @@ class Asking:
             self.observe("estimate_error_ratio", trial.prompt.estimated_tokens / real, {})
 
     async def _book_failure(self, call: Call, reservation_id: int, trial: _Trial, result: CallResult) -> None:
-        self._measure(trial)
+        self._measure(call, trial)
         settle = Settle(reservation_id, _usage(call, trial, result))
         await asyncio.shield(self.settle_apart(settle))
 
@@ -324,6 +346,10 @@ def _runs_of_role(body: str) -> frozenset[str]:
     return word_runs(body)
 
 
+def _purpose(call: Call) -> str:
+    return call.kind.value
+
+
 def _usage(call: Call, trial: _Trial, result: CallResult) -> UsageRow:
     """Return the sum over all attempts of one call: a fallback's failed first choice was paid for too."""
     usages: list[Usage] = [attempt.usage for attempt in trial.attempts]
@@ -331,7 +357,7 @@ def _usage(call: Call, trial: _Trial, result: CallResult) -> UsageRow:
     return UsageRow(
         job_id=job.id,
         attempt=job.attempt,
-        purpose=PURPOSE,
+        purpose=_purpose(call),
         model=settings.name if settings is not None else "",
         provider=settings.kind.value if settings is not None else "",
         tier=call.route.tier.value,
@@ -357,17 +383,3 @@ def _sources(prompt: Prompt) -> tuple[ReceiptSource, ...]:
             for source in item.source_ids:
                 found.setdefault(source, ReceiptSource(source.kind, source.key, item.audience))
     return tuple(found.values())
-
-
-def _source_line(context: RequestContext, source: SourceId) -> str:
-    """Return author, room and date of a cited source; only what stood in the prompt can be cited."""
-    for passage in context.passages:
-        if source.kind is SourceKind.PASSAGE and passage.key == source.key:
-            when = passage.sent_at.astimezone(context.tz)
-            author, room = shown_name(passage.speaker.name), shown_name(passage.room_name)
-            return f"{author}, #{room}, {when:%Y-%m-%d %H:%M} (message {passage.key})"
-    for line in (*context.chain, *context.transcript, context.turn):
-        if source in line.provenance.source_ids:
-            when = line.sent_at.astimezone(context.tz)
-            return f"{shown_name(line.speaker.name)}, {when:%Y-%m-%d %H:%M}"
-    return "what I was told about a person"

@@ -66,7 +66,7 @@ class Guarded:
     """Text that may be said. `fired` with `too_long`: it was cut, and the caller says so."""
 
     text: str
-    fired: tuple[Guard, ...] = ()
+    fired: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

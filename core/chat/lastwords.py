@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from core.chat.answers import asked_of
 from core.chat.notices import Notices
-from core.chat.work import SendWork, TurnWork
+from core.chat.work import SendWork, SummaryWork, TurnWork
 from core.domain.errors import BudgetRefused, OutsideRefused, TooLong, Unavailable
 from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Claim, GaveUp
@@ -25,6 +25,8 @@ class LastWords:
         match claim.kind:
             case "reply" | "command":
                 await self._turn(tx, claim, TurnWork.model_validate(dict(claim.payload)), why)
+            case "summarize":
+                await self._turn(tx, claim, SummaryWork.model_validate(dict(claim.payload)), why)
             case "send":
                 await self._answer(tx, SendWork.model_validate(dict(claim.payload)))
             case _:

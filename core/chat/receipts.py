@@ -1,16 +1,21 @@
 """Why something was said, or not: the receipt and the decision row in words, for the asker's eyes. No model call."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from core.chat.citations import Links
 from core.domain.audience import usable
-from core.domain.ids import OutboxId, PersonId, RoomId
+from core.domain.ids import MessageId, OutboxId, PersonId, RoomId
 from core.domain.speech import SilenceReason
 from core.store import outbox
 from core.store.decisions import DecisionRow
 from core.store.engine import Row, Tx
 
+NO_LINKS: Links = {}
+_MESSAGES = frozenset({"message", "passage"})
+_ID = re.compile(r"[0-9]{1,18}")
 _GATES: Mapping[SilenceReason, str] = {
     SilenceReason.NOT_ADDRESSED: "it did not speak to me; mention me, reply to me or use /ask",
     SilenceReason.MODE_SILENT: "this room is set to silent; an administrator can change it with /void mode",
@@ -47,6 +52,12 @@ class ReceiptView:
 
     row: Row
     sources: tuple[tuple[str, str, frozenset[RoomId]], ...]
+
+    def messages(self) -> frozenset[MessageId]:
+        """Return the messages among the sources."""
+        return frozenset(
+            MessageId(int(ref)) for kind, ref, _ in self.sources if kind in _MESSAGES and _ID.fullmatch(ref)
+        )
 
     @property
     def private_to(self) -> PersonId | None:
@@ -100,8 +111,8 @@ def fields(view: ReceiptView, readable: frozenset[RoomId]) -> dict[str, object]:
     }
 
 
-def render(view: ReceiptView, readable: frozenset[RoomId], tz: tzinfo) -> str:
-    """Return the receipt in words, redacted to what a reader of these rooms may see."""
+def render(view: ReceiptView, readable: frozenset[RoomId], tz: tzinfo, links: Links = NO_LINKS) -> str:
+    """Return the receipt in words, redacted to what a reader of these rooms may see; with the links that open."""
     row = view.row
     lines = [
         f"Receipt {row['outbox_id']} · {row['kind']} · {row['state']}",
@@ -116,7 +127,10 @@ def render(view: ReceiptView, readable: frozenset[RoomId], tz: tzinfo) -> str:
         kept = ", ".join(f"{part['name']} {part['tokens']}" for part in row["sections"] if part["tokens"])
         lines.append(f"Sections (tokens): {kept}")
     if view.sources:
-        shown = [_shown(kind, ref, rooms, readable) for kind, ref, rooms in view.sources]
+        shown = [
+            " ".join(filter(None, (_shown(kind, ref, rooms, readable), _link(kind, ref, rooms, readable, links))))
+            for kind, ref, rooms in view.sources
+        ]
         lines.append("Sources: " + ", ".join(shown))
     else:
         lines.append("Sources: none")
@@ -150,6 +164,12 @@ def _gates(gates: Mapping[str, object]) -> str:
 
 def _shown(kind: str, ref: str, rooms: frozenset[RoomId], readable: frozenset[RoomId]) -> str:
     return f"{kind} {ref}" if usable(rooms, readable) else "a source you can't see"
+
+
+def _link(kind: str, ref: str, rooms: frozenset[RoomId], readable: frozenset[RoomId], links: Links) -> str | None:
+    if kind not in _MESSAGES or not _ID.fullmatch(ref) or not usable(rooms, readable):
+        return None
+    return links.get(MessageId(int(ref)))
 
 
 def _when(at: datetime | None, tz: tzinfo) -> str:

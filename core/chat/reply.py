@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from core.chat.answers import Asked, asked_of, queue_answer, queue_send
+from core.chat.answers import Asked, asked_of
 from core.chat.asking import Answered, Asking, Call, Settle
 from core.chat.attachments import with_files
+from core.chat.citations import Links, citable, quote_of
+from core.chat.closing import Closing, close_turn
 from core.chat.deliver import TOO_OLD_AFTER
 from core.chat.notices import Notices
 from core.chat.stage import Stage
@@ -15,35 +17,25 @@ from core.chat.typing import typing_in
 from core.chat.voice import Voice
 from core.chat.work import TurnWork
 from core.domain.audience import InRoom, Private, Venue
-from core.domain.budgets import CallResult, Draw, Reservation, UsageRow
-from core.domain.errors import BotError, Refused, StaleState, Unavailable
+from core.domain.budgets import Draw, Reservation, UsageRow
+from core.domain.errors import Refused, Unavailable
 from core.domain.ids import RoomId, TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
 from core.domain.prompt import RequestContext, Role
 from core.domain.retrieval import SAID, Near, Query, unaddressed
 from core.domain.rooms import Community, Room
-from core.domain.speech import (
-    Draft,
-    NoSpeech,
-    OutboxState,
-    Receipt,
-    ReceiptSource,
-    SilenceReason,
-    SpeechKind,
-    should_reply,
-)
+from core.domain.speech import NoSpeech, OutboxState, ReceiptSource, SilenceReason, should_reply
 from core.jobs.executor import Fault, JobContext
 from core.ports import Clock, FrontEnd
 from core.prompt.catalog import Catalog
 from core.prompt.context import ChatParts, gather, passage_of
-from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
-from core.providers.quotes import Quote, compose
+from core.providers.quotes import compose
 from core.providers.router import Route, Router
 from core.retrieval import service as retrieval
 from core.retrieval.service import Hit, Likeness
-from core.store import archive, budgets, decisions, inbox, outbox, places
+from core.store import addresses, archive, budgets, decisions, inbox, outbox, places
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
@@ -66,6 +58,7 @@ class Prepared:
     community: Community
     context: RequestContext
     hits: tuple[Hit, ...]
+    links: Links
     own_texts: tuple[str, ...]
     route: Route | None
     reservation: Reservation
@@ -154,6 +147,7 @@ class Replier:
             own_texts=prepared.own_texts,
             stage=stage,
             trace=turn.trace,
+            links=prepared.links,
         )
 
     def _role(self) -> Role:
@@ -199,6 +193,10 @@ class Replier:
             readable=readable,
         )
         context = await gather(tx, turn, room, community, parts, now)
+        openable = await self.readable.load(
+            tx, community.id, Private(turn.person_id), turn.person_id, epoch=place.mind_epoch
+        )
+        links = await addresses.links_of(tx, citable(context), openable)
         own_texts = await archive.list_own_texts(tx, room.id)
         route = self.router.route(self._role().tier)
         draw = _draw(turn, route)
@@ -218,6 +216,7 @@ class Replier:
             community=community,
             context=context,
             hits=hits,
+            links=links,
             own_texts=tuple(own_texts),
             route=route,
             reservation=reservation,
@@ -261,16 +260,7 @@ class Replier:
         text = compose(
             self.voice.say(room.language, StockKey.QUOTES_INTRO, room.id),
             self.voice.say(room.language, StockKey.QUOTES_NONE, room.id),
-            [
-                Quote(
-                    shown_name(hit.message.author_name),
-                    shown_name(hit.message.room_name),
-                    hit.message.sent_at,
-                    hit.message.text,
-                    hit.message.id,
-                )
-                for hit in hits
-            ],
+            [quote_of(hit.message, prepared.links) for hit in hits],
             prepared.context.tz,
         )
         sources = tuple(ReceiptSource("message", str(hit.message.id), hit.message.sources) for hit in hits)
@@ -287,62 +277,16 @@ class Replier:
         return Answered(text=text, provider="quotes", sources=sources, settle=Settle(prepared.reservation.id, usage))
 
     async def _commit(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> None:
-        """TX E: outbox, receipt, usage, turn and job end together, or nothing does."""
-        turn, asked = prepared.turn, prepared.asked
-
-        async def work(tx: Tx) -> None:
-            if not await inbox.end_turn(tx, turn.id, None, expected_version=turn.version):
-                raise StaleState("turn: changed while it was answered", turn=turn.id)
-            receipt = self._receipt(ctx, prepared, answered)
-            draft = Draft(
-                kind=SpeechKind.REPLY,
-                room_id=prepared.room.id,
-                front_end=turn.front_end,
-                reply_to=turn.reply_to,
-                text=answered.text,
-                audience=frozenset({prepared.room.id}).union(*(source.audience for source in answered.sources)),
-                dedupe=f"reply:{turn.id}",
-                private_to=turn.person_id if turn.private else None,
-            )
-            if await queue_answer(tx, draft, asked, receipt) is None:
-                # A stream has shown words already: the send job makes the final edit.
-                begun = await outbox.find(tx, draft.dedupe)
-                if begun is not None:
-                    await outbox.set_body(tx, begun.id, draft.text, sorted(draft.audience))
-                    await queue_send(tx, begun.id, asked, receipt)
-            if answered.settle is not None:
-                await budgets.settle_usage(tx, answered.settle.reservation_id, answered.settle.usage)
-            self.fault("E.written")
-
-        try:
-            await ctx.finish(work)
-        except BotError:
-            if answered.settle is not None:  # paid for, and nobody will hear it
-                usage = replace(answered.settle.usage, result=CallResult.DISCARDED)
-                await self.asking.settle_apart(replace(answered.settle, usage=usage))
-            raise
-
-    def _receipt(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> Receipt:
-        role = self._role()
-        persona = prepared.context.persona
-        usage = answered.settle.usage if answered.settle is not None else None
-        return Receipt(
-            trigger=f"message:{prepared.turn.reply_to}",
+        closing = Closing(
+            turn=prepared.turn,
+            asked=prepared.asked,
+            room=prepared.room,
+            community=prepared.community,
+            role=self._role(),
+            persona=prepared.context.persona,
             rule="addressed",
-            provider=answered.provider,
-            model=answered.model,
-            usd_micro=usage.usd_micro if usage else 0,
-            input_tokens=usage.input_tokens if usage else 0,
-            output_tokens=usage.output_tokens if usage else 0,
-            prompt_sha256=answered.prompt.sha256 if answered.prompt else "",
-            role=f"{role.name}@{role.version}:{role.sha256[:12]}" if answered.prompt else "",
-            persona=f"{persona.name}@{persona.version}:{persona.sha256[:12]}" if answered.prompt else "",
-            attempts=ctx.job.attempt,
-            guards=answered.guards,
-            gates={"mode": prepared.room.mode, "settings_version": prepared.community.settings_version},
-            sections=tuple(answered.sections()),
-            sources=answered.sources,
         )
+        await close_turn(ctx, closing, answered, self.asking.settle_apart, self.fault)
 
 
 def _query_of(turn: TurnRow, place: Place, readable: frozenset[RoomId], now: datetime) -> Query:

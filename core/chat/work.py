@@ -1,5 +1,6 @@
 """The jobs of a conversation: what each carries and how it is queued. Payloads hold ids, never words."""
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -14,6 +15,19 @@ class TurnWork(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     v: Literal[1] = 1
     turn_id: int
+
+
+class SummaryWork(TurnWork):
+    """Sum up what was said: payload of `summarize`.
+
+    `rooms`: what to read, as far as the asker may. Without `since`, and with `usual`, since the asker last spoke there.
+    """
+
+    rooms: tuple[int, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    count: int = 500
+    usual: bool = False
 
 
 class SendWork(BaseModel):
@@ -49,6 +63,24 @@ def turn_job(
         head_start_s=ADDRESSED_CHAT_HEAD_START_S,
         max_attempts=3,
         due_in_s=wait_s,
+        trace=trace,
+    )
+
+
+def summary_job(
+    work: SummaryWork, *, community_id: CommunityId, room_id: RoomId, person_id: PersonId, trace: str
+) -> NewJob:
+    """Return the job that sums up; it stands in the asker's own lane, so that no room waits for it."""
+    return NewJob(
+        kind="summarize",
+        pool="chat",
+        lane=f"command:{person_id}",
+        payload=work.model_dump(mode="json"),
+        community_id=community_id,
+        room_id=room_id,
+        person_id=person_id,
+        head_start_s=ADDRESSED_CHAT_HEAD_START_S,
+        max_attempts=3,
         trace=trace,
     )
 

@@ -111,6 +111,7 @@ class PromptKind(StrEnum):
 
     REPLY = "reply"
     REPAIR = "repair"
+    SUMMARIZE = "summarize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A hit of the search: rank is its place in the tuple. `key` is the unit's id."""
+    """A hit of the search: rank is its place in the tuple. `key` is the unit's id.
+
+    In a summary the place is that in time, and the lowest `weight` is left out first.
+    """
 
     key: str
     speaker: Speaker
@@ -231,6 +235,7 @@ class Passage:
     room_name: str
     text: str
     provenance: Provenance
+    weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ TEMPLATE_INPUTS: Mapping[str, frozenset[str]] = {
     "left_out": frozenset({"items", "count", "noun", "more"}),
     "now": frozenset({"weekday", "part", "asker", "when"}),
     "repair": frozenset({"path", "expected"}),
+    "span": frozenset({"body"}),
     **{name: frozenset({"body"}) for name in CAPS},
 }
 """The templates of a chat prompt and what the builder gives to each; the catalog holds them to it."""
@@ -83,13 +84,15 @@ class PromptBuilder:
         costs = {name: meter.cost(text + _GAP) for name, text in fixed.items() if text}
         reserve = meter.cost(self._note(dict.fromkeys(NOUNS, _COUNT_MOST)) + _GAP)
         room = budget - sum(costs.values()) - reserve
-        frames = {name: meter.cost(self._framed(name, (), fence) + _GAP) for name in CAPS}
-        parts = chat_parts(context, Workbench(fence, meter, budget), frames)
+        frames = {name: meter.cost(self._framed(kind, name, (), fence) + _GAP) for name in CAPS}
+        parts = chat_parts(kind, context, Workbench(fence, meter, budget), frames)
         shares = allot(parts, room, scale_of(budget, room), meter)
         fitted = {part.name: fit(part, shares[part.name], meter) for part in parts}
         if note := self._note(_missing(context, fitted)):
             fixed["left_out"], costs["left_out"] = note, meter.cost(note + _GAP)
-        texts = {name: self._framed(name, section.items, fence) for name, section in fitted.items() if section.items}
+        texts = {
+            name: self._framed(kind, name, section.items, fence) for name, section in fitted.items() if section.items
+        }
         sections = _account(costs, parts, fitted, shares)
         if context.images:
             sections += (_image_section(context, images, policy),)
@@ -139,7 +142,9 @@ class PromptBuilder:
         match kind:
             case PromptKind.REPLY:
                 return ""
-            case PromptKind.REPAIR:
+            case PromptKind.SUMMARIZE if context.repair is None:
+                return ""
+            case PromptKind.REPAIR | PromptKind.SUMMARIZE:
                 if context.repair is None:
                     raise ValueError("a repair prompt needs a repair note")
                 path = clean_text(context.repair.path).replace("\n", " ")[:_PATH_CHARS]
@@ -159,7 +164,9 @@ class PromptBuilder:
         ]
         return self.templates["left_out"].render(items=items) if items else ""
 
-    def _framed(self, name: str, items: tuple[Item, ...], fence: Fence) -> str:
+    def _framed(self, kind: PromptKind, name: str, items: tuple[Item, ...], fence: Fence) -> str:
+        if kind is PromptKind.SUMMARIZE and name == "passages":
+            name = "span"
         return self.templates[name].render(body="".join(item.text for item in items) + fence.end())
 
 

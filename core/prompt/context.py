@@ -80,6 +80,21 @@ async def gather(
     )
 
 
+def gather_span(turn: TurnRow, room: Room, community: Community, parts: ChatParts, now: datetime) -> RequestContext:
+    """Return all that a summary may use: the command, the room where it was typed, and the messages to sum up."""
+    return RequestContext(
+        turn=_turn_line(turn, room, None),
+        room=RoomCard(room.id, room.kind, room.mode, room.language, room.name, room.topic),
+        readable=parts.readable | {room.id},
+        now=now,
+        tz=ZoneInfo(community.timezone),
+        nonce=secrets.token_bytes(NONCE_BYTES),
+        persona=parts.persona,
+        settings_version=community.settings_version,
+        passages=parts.passages,
+    )
+
+
 def _turn_line(turn: TurnRow, room: Room, asked: ArchivedMessage | None) -> Line:
     # A room without archive has no message row; the turn then stands for itself, under a key of its own.
     message = asked.id if asked is not None else MessageId(-turn.id)
@@ -104,8 +119,8 @@ def line_of(message: ArchivedMessage) -> Line:
     )
 
 
-def passage_of(message: ArchivedMessage) -> Passage:
-    """Return an archived message as a hit of the search."""
+def passage_of(message: ArchivedMessage, weight: float = 0.0) -> Passage:
+    """Return an archived message as a hit of the search, or as one of a talk to sum up."""
     return Passage(
         key=str(message.id),
         speaker=Speaker(message.author_id, message.author_name, Standing.MEMBER),
@@ -113,6 +128,7 @@ def passage_of(message: ArchivedMessage) -> Passage:
         room_name=message.room_name,
         text=message.text,
         provenance=provenance_of(message),
+        weight=weight,
     )
 
 

@@ -9,6 +9,7 @@ from core.domain.prompt import (
     Handle,
     Line,
     Passage,
+    PromptKind,
     Provenance,
     Recollection,
     RequestContext,
@@ -30,6 +31,8 @@ NOUNS: Mapping[str, str] = {
 }
 """How the note of what was left out calls the items of a section; others are not worth a word."""
 _LINES_THAT_STAY = 4
+_SPAN_SHARES = 40
+"""So many messages of a span have room in a summary's prompt, however long each is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ def _provenances(context: RequestContext) -> Iterator[tuple[str, Provenance]]:
             yield section, item.provenance
 
 
-def chat_parts(context: RequestContext, bench: Workbench, frames: Mapping[str, int]) -> tuple[Part, ...]:
+def chat_parts(
+    kind: PromptKind, context: RequestContext, bench: Workbench, frames: Mapping[str, int]
+) -> tuple[Part, ...]:
     """Return the sections that share the room left by the fixed texts, in the order of the prompt.
 
     `frames` is the cost of each section's template around its items.
@@ -96,9 +101,10 @@ def chat_parts(context: RequestContext, bench: Workbench, frames: Mapping[str, i
         Part(
             "passages",
             passages,
-            tuple(range(len(passages))),
+            _by_weight(context.passages) if kind is PromptKind.SUMMARIZE else tuple(range(len(passages))),
             frames["passages"],
             Cut.SENTENCES,
+            shares=max(1, min(_SPAN_SHARES, len(passages))) if kind is PromptKind.SUMMARIZE else 1,
             least_body=PASSAGE_LEAST_TOKENS,
         ),
         Part("chain", chain, ends_first(len(chain)), frames["chain"], Cut.MIDDLE, 1, min(2, len(chain))),
@@ -167,7 +173,7 @@ def _recollection(entry: Recollection, bench: Workbench) -> Item:
     return bench.item(header, entry.text, (handle,), entry.provenance)
 
 
-def _by_weight(entries: Sequence[Recollection]) -> tuple[int, ...]:
+def _by_weight(entries: Sequence[Recollection | Passage]) -> tuple[int, ...]:
     return tuple(sorted(range(len(entries)), key=lambda index: -entries[index].weight))
 
 

@@ -53,7 +53,14 @@ class StockKey(StrEnum):
     ROOM_ARCHIVE_ON = "room.archive_on"
     SEARCH_NONE = "search.none"
     SEARCH_INTRO = "search.intro"
+    SEARCH_SPAN = "search.span"
     SUMMARY_NONE = "summary.none"
+    SUMMARY_READ = "summary.read"
+    SUMMARY_SPOKEN = "summary.spoken"
+    SUMMARY_DAY = "summary.day"
+    SUMMARY_NEWEST = "summary.newest"
+    SUMMARY_LEFT_OUT = "summary.left_out"
+    SUMMARY_UNCITED = "summary.uncited"
     WHY_NO_RECEIPT = "why.no_receipt"
     WHY_NOT_YOURS = "why.not_yours"
     INV_OPENED = "inv.opened"
@@ -82,6 +89,9 @@ VARIABLES: Mapping[StockKey, frozenset[str]] = {
     StockKey.REPLY_LATE: frozenset({"question"}),
     StockKey.ROOM_MODE_SET: frozenset({"mode"}),
     StockKey.SEARCH_INTRO: frozenset({"count"}),
+    StockKey.SEARCH_SPAN: frozenset({"since", "until"}),
+    StockKey.SUMMARY_READ: frozenset({"count", "room", "since", "until"}),
+    StockKey.SUMMARY_LEFT_OUT: frozenset({"count"}),
     StockKey.INV_OPENED: frozenset({"id"}),
     StockKey.INV_STOPPED: frozenset({"id", "reason"}),
     StockKey.INV_BUDGET: frozenset({"id", "used", "cap"}),

@@ -4,19 +4,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from core.domain.timewords import MONTH_NAMES
+
 QUOTE_CHARS = 400
 """A longer message is cut at a word and marked; what stands before the mark is verbatim."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A message as it is quoted. `locator` is our message id: it leads back to the row."""
+class Source:
+    """Whose words they are and where they stand.
+
+    `room` empty: it is not to be named. `locator` is our message id: it leads back to the row. `opens`: who asked
+    may open it now; `link` is then its address, where the platform has one.
+    """
 
     author: str
     room: str
     sent_at: datetime
-    text: str
     locator: int
+    opens: bool = False
+    link: str | None = None
+
+    def line(self, tz: tzinfo) -> str:
+        """Return author, room, time and the way to the message, in one line; times are those of `tz`."""
+        when = self.sent_at.astimezone(tz)
+        if not self.opens:
+            return f"{self.author}, said here on {when.day} {MONTH_NAMES[when.month - 1]}"
+        place = f", #{self.room}" if self.room else ""
+        way = self.link or f"(message {self.locator})"
+        return f"{self.author}{place}, {when:%Y-%m-%d %H:%M} {way}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A message as it is quoted."""
+
+    source: Source
+    text: str
 
 
 def compose(intro: str, none: str, quotes: Sequence[Quote], tz: tzinfo) -> str:
@@ -34,10 +58,9 @@ def compose(intro: str, none: str, quotes: Sequence[Quote], tz: tzinfo) -> str:
 
 
 def block(quote: Quote, tz: tzinfo) -> str:
-    """Return one quotation, each of its lines marked, with author, room, time and locator below."""
+    """Return one quotation, each of its lines marked, with its source below."""
     lines = "\n".join(f"> {line}" for line in shorten(quote.text).splitlines())
-    when = quote.sent_at.astimezone(tz).strftime("%Y-%m-%d %H:%M")
-    return f"{lines}\n— {quote.author}, #{quote.room}, {when} (message {quote.locator})"
+    return f"{lines}\n— {quote.source.line(tz)}"
 
 
 def shorten(text: str) -> str:

@@ -344,7 +344,8 @@ async def find_receipt(tx: Tx, room_id: RoomId, external_id: str | None, asker: 
     return await tx.fetchrow(
         "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.community_id, o.created_at from voidbot.receipts r"
         " join voidbot.outbox o on o.id = r.outbox_id where r.room_id = $1"
-        " and ($2::text is null and r.delivered_at is not null and o.kind in ('reply', 'notice')"
+        " and ($2::text is null and r.delivered_at is not null"
+        " and (o.kind in ('reply', 'notice') or r.provider <> 'code')"
         " and (o.private_to is null or o.private_to = $3) or $2 = any(r.external_ids))"
         " order by r.outbox_id desc limit 1",
         room_id,

@@ -60,7 +60,11 @@ def test_any_white_space_parts_a_command_from_its_options(gap: str) -> None:
         ("/void budget scope:room amount:0 unit:usd", "void budget", {"scope": "room", "unit": "usd", "amount": "0"}),
         ("/ask private:yes what now", "ask", {"private": "yes", "question": "what now"}),
         ("/ask what private:yes now", "ask", {"private": "yes", "question": "what now"}),
-        ('/search room:#lobby since:2d "blue lamp"', "search", {"room": "#lobby", "since": "2d", "query": "blue lamp"}),
+        (
+            '/search room:#lobby since:2d "blue lamp"',
+            "search",
+            {"room": "#lobby", "since": "2d", "query": '"blue lamp"'},
+        ),
         ("/search see https://example.org/a:b", "search", {"query": "see https://example.org/a:b"}),
         ("/help void budget", "help", {"command": "void budget"}),
     ],
