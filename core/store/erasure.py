@@ -78,10 +78,7 @@ select distinct b.id from voidbot.messages v cross join lateral (
      order by n.sent_at, n.id limit 3)
     union all
     select n.id from voidbot.messages n where n.room_id = v.room_id
-      and n.reply_to_ref in (v.platform_ref, regexp_replace(v.platform_ref, '^own:', ''))
-    union all
-    select n.id from voidbot.messages n where n.room_id = v.room_id
-      and n.predicted_ref in (v.platform_ref, regexp_replace(v.platform_ref, '^own:', ''))) b
+      and n.reply_to_ref in (v.platform_ref, regexp_replace(v.platform_ref, '^own:', ''))) b
 where v.id = any($1::bigint[]) and b.id <> all($1::bigint[])"""
 _WORDS = """
 select distinct u.room_id, l.lexeme from voidbot.units u cross join lateral unnest(u.tsv) l
