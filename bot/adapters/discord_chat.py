@@ -138,7 +138,7 @@ class DiscordChat(FrontEnd):
 
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled; ends by itself never, also where the token is refused."""
-        starts = Starts(self._memory, self._clock, self._alert)
+        starts = Starts(self._memory, self._clock, self._alert, self._settings.identify_every_s)
         async with self._lanes as lanes:
             hearing = self._hearing = Hearing(
                 accept, self._memory, lanes, self._catch_up, self._files, self._sender, self._clock, self._forms

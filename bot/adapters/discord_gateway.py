@@ -45,6 +45,7 @@ class DiscordSettings:
 
     `shard_ids`: the shards of this process among `shard_count`; empty: all that the platform advises.
     `complete_after_s`: seconds after the last community until no more are waited for.
+    `identify_every_s`: seconds between two starts of the connection; the platform wants five.
     """
 
     token: str = field(repr=False)
@@ -55,6 +56,7 @@ class DiscordSettings:
     shard_count: int | None = None
     guilds: Sequence[str] = ()
     complete_after_s: float = 1.0
+    identify_every_s: float = IDENTIFY_EVERY_S
 
     def apply(self) -> None:
         """Point the library there: its addresses are its own globals, set before the first client is made."""
@@ -97,8 +99,8 @@ class Ear(Protocol):
 class Starts:
     """Counts IDENTIFY in the store, over all processes and restarts, and keeps them apart in time."""
 
-    def __init__(self, memory: PlatformMemory, clock: Clock, alert: Callable[[str], None]) -> None:
-        self._memory, self._clock, self._alert = memory, clock, alert
+    def __init__(self, memory: PlatformMemory, clock: Clock, alert: Callable[[str], None], every_s: float) -> None:
+        self._memory, self._clock, self._alert, self._every_s = memory, clock, alert, every_s
         self._last = float("-inf")
         self._alarmed = False
 
@@ -115,7 +117,7 @@ class Starts:
         if starts >= STARTS_ALARM and not self._alarmed:
             self._alarmed = True
             self._alert(f"discord: {starts} starts of the connection in 24 hours; at {STARTS_LIMIT} I stop connecting")
-        wait_s = self._last + IDENTIFY_EVERY_S - self._clock.monotonic()
+        wait_s = self._last + self._every_s - self._clock.monotonic()
         if wait_s > 0:
             await asyncio.sleep(wait_s)
         self._last = self._clock.monotonic()

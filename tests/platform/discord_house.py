@@ -76,6 +76,7 @@ class House:
             shard_count=self.shard_count,
             guilds=self.guilds,
             complete_after_s=0.1,
+            identify_every_s=0.2,
         )
         return DiscordChat(
             settings, self.clock, self.memory,
