@@ -164,6 +164,18 @@ async def test_a_room_lost_while_the_summary_waits_is_in_none(fresh_dsn: str, wi
         assert await line.value("select array_agg(state order by id) from voidbot.outbox") == ["dropped", "sent"]
 
 
+async def test_who_has_lost_the_room_itself_has_it_read_to_no_model_again(fresh_dsn: str) -> None:
+    model = ScriptedModel(lambda request: f"The code is 7319 [{handle(request, '7319')}].")
+    async with running_line(fresh_dsn, model=model, sample=True) as line:
+        line.front_end.results.append(RetryAfter(2.0))
+        await line.say("Jonas", "/summarize 500", "staff")
+        while not line.front_end.calls:
+            await line.value("select pg_sleep(0.02)")
+        await open_to(line, "staff", "mara")
+        await line.quiet()
+        assert len(model.requests) == 1 and line.front_end.shown == {}
+
+
 @pytest.mark.field("F057")
 async def test_the_greatest_span_fits_and_what_is_left_out_is_said(fresh_dsn: str) -> None:
     model = ScriptedModel(
