@@ -16,6 +16,7 @@ class MessageKind(StrEnum):
     BUTTON = "button"
     EDIT = "edit"
     DELETE = "delete"
+    REACTION = "reaction"
     SERVICE = "service"
 
 
@@ -39,6 +40,23 @@ class Address(StrEnum):
     DM = "dm"
     COMMAND = "command"
     NAME = "name"
+
+
+class ReactionChange(StrEnum):
+    """What happened to the reactions on a message; `set`: these are all that the person has there now."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    SET = "set"
+    CLEAR = "clear"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A change of reactions. `emoji` empty with `clear`: all of them, of everybody."""
+
+    change: ReactionChange
+    emoji: tuple[str, ...] = ()
 
 
 FETCHED_KINDS = frozenset({"image", "file"})
@@ -76,6 +94,8 @@ class InboundMessage:
     `revision` counts edits from 0. `live` is False when it came from catch-up or import. `quotes` are forwarded
     texts and polls, each already labelled; `text_hidden`: the platform withholds what was said.
     `surroundings` describe the room where the platform does; `answer_token` goes back with the answer.
+    `edited_at`: the platform's time of an edit, None where it gives none. `more_refs`: messages that a deletion takes
+    along with `message_id`. `reaction`: on the message that `reply_to` names. `webhook_ref`: the webhook that wrote.
     """
 
     front_end: str
@@ -94,6 +114,11 @@ class InboundMessage:
     attachments: tuple[Attachment, ...] = ()
     quotes: tuple[str, ...] = ()
     text_hidden: bool = False
+    forwarded_from: str = ""
+    edited_at: datetime | None = None
+    more_refs: tuple[str, ...] = ()
+    reaction: Reaction | None = None
+    webhook_ref: str = ""
     surroundings: Surroundings | None = None
     answer_token: str = field(default="", repr=False)
     album_id: str | None = None

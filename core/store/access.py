@@ -17,8 +17,8 @@ from core.domain.audience import (
 )
 from core.domain.ids import CommunityId, PersonId, RoomId
 from core.domain.platforms import MemberReport, RoleReport, RoomReport, Whoever, both
-from core.store.archive import clean
 from core.store.engine import Tx
+from core.store.words import clean
 
 
 async def save_access(

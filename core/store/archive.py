@@ -1,4 +1,4 @@
-"""What was said in rooms. Only this module writes these tables.
+"""What was said in rooms: messages and their revisions. Only this module writes these tables.
 
 Order within a room is `archived_seq`: counted up on the room's row in the transaction that stores the
 message, so it is commit order and a cursor over it never skips.
@@ -9,17 +9,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
+from core.domain.messages import Attachment
+from core.store import attachments, reactions, units
 from core.store.engine import Row, Tx
+from core.store.words import clean
 
 PROMPT_KIND = "bot_prompt"
 """The kind of a message that was said to the bot."""
 OWN_KIND = "bot_reply"
 """The kind of a message that the bot itself said."""
+OWN_MARK = "own:"
+"""What stands before the platform's id of what the bot itself said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """A message on its way into the archive. `sources`: rooms it was made from, None for people's words."""
+    """A message on its way into the archive. `sources`: rooms it was made from, None for people's words.
+
+    `proxy_of`: the person who answers for it, where it stands under another name.
+    """
 
     room_id: RoomId
     community_id: CommunityId
@@ -31,24 +39,33 @@ class NewMessage:
     reply_to_ref: str | None = None
     origin: str = "live"
     sources: Sequence[RoomId] | None = None
+    forwarded_from: str = ""
+    files: Sequence[Attachment] = ()
+    proxy_of: PersonId | None = None
 
 
+# An answer may come before what it answers: it is joined to it then.
 _ADD = """
 with known as (select 1 from voidbot.messages where room_id = $2 and platform_ref = $4),
      counted as (update voidbot.rooms set last_archived_seq = last_archived_seq + 1
                  where id = $2 and not exists (select 1 from known) returning last_archived_seq),
      stored as (insert into voidbot.messages
                     (community_id, room_id, author_id, platform_ref, archived_seq, kind, text, sent_at, reply_to_ref,
-                     origin, sources, index_state)
-                select $1, $2, $3, $4, last_archived_seq, $5, $6, $7, $8, $9, $10, 'queued' from counted
-                on conflict (room_id, platform_ref) do nothing returning id, room_id, archived_seq)
+                     origin, sources, index_state, forwarded_from, proxy_of, reply_to_id)
+                select $1, $2, $3, $4, last_archived_seq, $5, $6, $7, $8, $9, $10, 'queued', $11, $12,
+                       (select id from voidbot.messages t where t.room_id = $2 and t.platform_ref in ($8, 'own:' || $8)
+                        order by t.id limit 1)
+                from counted
+                on conflict (room_id, platform_ref) do nothing returning id, room_id, archived_seq),
+     answers as (update voidbot.messages m set reply_to_id = s.id from stored s
+                 where m.room_id = s.room_id and m.reply_to_ref = $13 and m.reply_to_id is null)
 insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq, text)
 select id, 0, room_id, archived_seq, null from stored returning message_id
 """
 
 
 async def add_message(tx: Tx, message: NewMessage) -> MessageId | None:
-    """Archive one message; None if it was there already."""
+    """Archive one message with the names of its files; None if it was there already, or was deleted before it came."""
     found = await tx.fetchval(
         _ADD,
         message.community_id,
@@ -61,10 +78,18 @@ async def add_message(tx: Tx, message: NewMessage) -> MessageId | None:
         message.reply_to_ref,
         message.origin,
         None if message.sources is None else sorted(message.sources),
+        clean(message.forwarded_from),
+        message.proxy_of,
+        message.platform_ref.removeprefix(OWN_MARK),
     )
-    return None if found is None else MessageId(found)
+    if found is None:
+        return None
+    await attachments.add(tx, MessageId(found), message.files)
+    return MessageId(found)
 
 
+# Beyond three revisions a minute the newest one's row is written over: it stands behind every cursor again, and what
+# rests on the words before it finds another number.
 _EDIT = """
 with counted as (update voidbot.rooms set last_archived_seq = last_archived_seq + 1 where id = $1 and exists
                    (select 1 from voidbot.messages where room_id = $1 and platform_ref = $2
@@ -72,28 +97,92 @@ with counted as (update voidbot.rooms set last_archived_seq = last_archived_seq 
                  returning last_archived_seq),
      changed as (update voidbot.messages m set text = $3, revision = revision + 1, edited_at = $4,
                    index_state = 'queued'
-                 from counted where m.room_id = $1 and m.platform_ref = $2 returning m.id, m.revision)
-insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq, text)
-select changed.id, changed.revision, $1, counted.last_archived_seq, null from changed, counted returning message_id
-"""
+                 from counted where m.room_id = $1 and m.platform_ref = $2 and m.deleted_at is null
+                   and (m.edited_at is null or m.edited_at <= $4) returning m.id, m.revision),
+     storm as (select count(*) >= $5 as rages, max(r.revision) as newest from voidbot.message_revisions r
+               join changed on changed.id = r.message_id
+               where r.revision > 0 and r.seen_at > voidbot.now() - interval '1 minute'),
+     over as (update voidbot.message_revisions r set revision = changed.revision,
+                archived_seq = counted.last_archived_seq
+              from changed, counted, storm
+              where storm.rages and r.message_id = changed.id and r.revision = storm.newest),
+     added as (insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq, text)
+               select changed.id, changed.revision, $1, counted.last_archived_seq, null from changed, counted, storm
+               where not storm.rages)
+select id from changed"""
+REVISIONS_A_MINUTE = 3
 
 
-async def edit_message(tx: Tx, room_id: RoomId, platform_ref: str, text: str, at: datetime) -> bool:
+async def edit_message(
+    tx: Tx, room_id: RoomId, platform_ref: str, text: str, at: datetime, files: Sequence[Attachment] = ()
+) -> bool:
     """Store a newer text; False if the message is unknown, gone, unchanged, or the edit is an older one."""
-    return await tx.fetchval(_EDIT, room_id, platform_ref, clean(text), at) is not None
+    found = await tx.fetchval(_EDIT, room_id, platform_ref, clean(text), at, REVISIONS_A_MINUTE)
+    if found is None:
+        return False
+    await attachments.replace(tx, MessageId(found), files)
+    return True
+
+
+_STAND = """
+select deleted_at is not null from voidbot.messages where room_id = $1 and platform_ref = $2"""
+
+
+async def is_gone(tx: Tx, room_id: RoomId, platform_ref: str) -> bool | None:
+    """Return whether a message is a tombstone; None if the archive has never heard of it."""
+    gone: bool | None = await tx.fetchval(_STAND, room_id, platform_ref)
+    return gone
+
+
+_BURY = """
+update voidbot.messages set text = '', forwarded_from = '', deleted_at = voidbot.now(), delete_reason = $3,
+  index_state = 'queued'
+where room_id = $1 and platform_ref = any($2::text[]) and deleted_at is null returning id"""
+_PUT_STONES = """
+with missing as (
+    select g.ref, row_number() over (order by g.ref) as n from (select distinct unnest($2::text[]) as ref) g
+    where not exists (select 1 from voidbot.messages m where m.room_id = $1
+                      and m.platform_ref in (g.ref, 'own:' || g.ref))),
+counted as (
+    update voidbot.rooms set last_archived_seq = last_archived_seq + (select count(*) from missing)
+    where id = $1 and exists (select 1 from missing)
+    returning id, community_id, last_archived_seq - (select count(*) from missing) as before),
+stored as (
+    insert into voidbot.messages (community_id, room_id, platform_ref, archived_seq, sent_at, deleted_at, delete_reason)
+    select c.community_id, c.id, m.ref, c.before + m.n, $4, voidbot.now(), $3 from missing m, counted c
+    on conflict (room_id, platform_ref) do nothing returning id, room_id, archived_seq)
+insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq)
+select id, 0, room_id, archived_seq from stored"""
 
 
 async def bury_message(tx: Tx, room_id: RoomId, platform_ref: str, reason: str) -> bool:
     """Turn a message into a tombstone: its words go, its place in the thread stays."""
-    return bool(
-        await tx.execute(
-            "update voidbot.messages set text = '', deleted_at = voidbot.now(), delete_reason = $3,"
-            " index_state = 'queued' where room_id = $1 and platform_ref in ($2, 'own:' || $2) and deleted_at is null",
-            room_id,
-            platform_ref,
-            reason,
-        )
-    )
+    return bool(await bury_messages(tx, room_id, [platform_ref], reason))
+
+
+async def bury_messages(
+    tx: Tx, room_id: RoomId, refs: Sequence[str], reason: str, *, unheard_at: datetime | None = None
+) -> int:
+    """Turn messages, also our own answers, into tombstones; return how many had words until now.
+
+    What each said goes everywhere at once: text, earlier texts, names of files, reactions, its entry in the index. The
+    neighbours' entries are made anew by indexing. `unheard_at`: of what was never heard a tombstone is left as well,
+    of that time, so that it cannot be stored by coming late.
+    """
+    rows = await tx.fetch(_BURY, room_id, [*refs, *(OWN_MARK + ref for ref in refs)], reason)
+    gone = [MessageId(row["id"]) for row in rows]
+    if gone:
+        await tx.execute(_EMPTY_REVISIONS, gone)
+        await attachments.remove(tx, gone)
+        await reactions.remove(tx, gone)
+        await units.drop(tx, gone)
+    if unheard_at is not None and len(gone) < len(refs):
+        await tx.execute(_PUT_STONES, room_id, refs, reason, unheard_at)
+    return len(gone)
+
+
+_EMPTY_REVISIONS = """
+update voidbot.message_revisions set text = null where message_id = any($1::bigint[]) and text is not null"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +300,6 @@ async def list_own_texts(tx: Tx, room_id: RoomId, *, limit: int = 5) -> list[str
         OWN_KIND,
     )
     return [row["text"] for row in rows]
-
-
-def clean(text: str) -> str:
-    """Return `text` as Postgres can hold it: no NUL, broken surrogates replaced."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 _REHOME_REVISIONS = """

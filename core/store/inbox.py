@@ -7,9 +7,9 @@ from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, InboxId, JobId, PersonId, RoomId, TurnId
 from core.domain.messages import FRAGMENT_COUNT, FRAGMENT_LIMIT, Attachment, InboundMessage
 from core.domain.speech import SilenceReason
-from core.store.archive import clean
 from core.store.engine import Row, Tx
 from core.store.inbox_files import attachment_of, files_of
+from core.store.words import clean
 
 _ADD = """
 insert into voidbot.inbox (front_end, event_ref, community_id, room_id, person_id, message_ref, kind, revision, text,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.domain.messages import FETCHED_KINDS, Attachment, InboundMessage
-from core.store.archive import clean
+from core.store.words import clean
 
 
 def files_of(message: InboundMessage) -> list[dict[str, object]]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from core.domain.chunks import inner_words, locator_of
 from core.domain.ids import CommunityId, RoomId
 from core.domain.sources import ChunkId
-from core.store.archive import clean
 from core.store.engine import Row, Tx
+from core.store.words import clean
 
 MOST_TERMS = 24
 QUESTION_CHARS = 2_000

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from core.domain.ids import CommunityId, JobId, OutboxId, PersonId, RoomId
 from core.domain.speech import Draft, OutboxState, Receipt, SpeechKind
-from core.store.archive import clean
 from core.store.engine import Row, Tx
+from core.store.words import clean
 
 NONCE_CHARS = 25
 """Discord takes at most this many characters."""

@@ -7,8 +7,8 @@ from core.domain.budgets import PersonLimits, parse_limits
 from core.domain.ids import CommunityId, PersonId
 from core.domain.platforms import MemberReport
 from core.store import access
-from core.store.archive import clean
 from core.store.engine import Tx
+from core.store.words import clean
 
 NAME_CHARS = 256
 """What is kept of a name; every platform's own limit is lower."""

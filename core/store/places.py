@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from core.domain.ids import CommunityId, RoomId, RoomKey
 from core.domain.platforms import Surroundings
 from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
-from core.store.archive import clean
 from core.store.engine import Row, Tx
+from core.store.words import clean
 
 _ROOM_COLUMNS = """
 r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,

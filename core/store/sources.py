@@ -19,9 +19,9 @@ from core.domain.sources import (
     StoredFile,
     Visibility,
 )
-from core.store.archive import clean
 from core.store.engine import Row, Tx
 from core.store.graphs import DELETE_ROWS, delete_in_steps, remove_graph
+from core.store.words import clean
 
 _COLUMNS = "s.id, s.kind, s.name, s.location, s.include, s.exclude, s.state, s.head, s.error, s.hourly"
 _ADD = """

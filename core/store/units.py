@@ -238,6 +238,18 @@ def quoted(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+_DROP = """
+with gone as (delete from voidbot.units where message_id = any($1::bigint[]) returning id, community_id)
+insert into voidbot.embed_queue (model, unit_id, community_id)
+select m.name, g.id, g.community_id from gone g join voidbot.embedding_models m on m.state <> 'dropped'
+on conflict (model, unit_id) do update set queued_at = voidbot.now()"""
+
+
+async def drop(tx: Tx, messages: Sequence[MessageId]) -> None:
+    """Remove the units of these messages at once; their vectors wait to be deleted."""
+    await tx.execute(_DROP, messages)
+
+
 async def queue_replies(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> None:
     """Have the units made anew that hold these messages as what they answer."""
     if refs:
@@ -247,6 +259,14 @@ async def queue_replies(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> None:
             room_id,
             refs,
         )
+
+
+async def index_author_anew(tx: Tx, author_id: PersonId) -> None:
+    """Have what a person said indexed anew, with what stands around it: who has opted out leaves both."""
+    await tx.execute(
+        "update voidbot.messages set index_state = 'queued' where author_id = $1 and index_state in ('done', 'near')",
+        author_id,
+    )
 
 
 _STATS = """

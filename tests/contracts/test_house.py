@@ -20,7 +20,9 @@ TESTS = [each for each in sources("tests", "scripts", "benchmarks") if not each.
 # Who may write a table. One module each; the reason stands beside a second one.
 OWNERS: dict[str, set[str]] = {
     "places": {"communities", "rooms", "room_aliases"},
-    "archive": {"messages", "message_revisions", "attachments", "reactions"},
+    "archive": {"messages", "message_revisions"},
+    "attachments": {"attachments"},
+    "reactions": {"reactions"},
     "units": {"units", "term_df", "index_stats"},
     "embeddings": {"embedding_models", "embed_queue"},
     "imports": {"import_runs", "import_errors"},
