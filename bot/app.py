@@ -356,6 +356,7 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         version=version("voidbot"),
         table=COMMANDS,
         privacy=parts.desk,
+        vectors=parts.search.embedders,
     )
     return Dispatcher(
         table=COMMANDS,

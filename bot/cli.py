@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bot import doctor, import_command, operators, source_command
+from bot import doctor, import_command, index_command, operators, source_command
 from bot.app import ALL_ROLES, Role
 from bot.running import ChatOptions, run_app
 from bot.settings import Environment, Settings
@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     operators.add_commands(commands)
     import_command.add_command(commands)
     source_command.add_command(commands)
+    index_command.add_commands(commands)
     doctor.add_command(commands)
     return parser
 

@@ -7,7 +7,8 @@ from core.domain.prompt import Tier
 from core.domain.rooms import ArchiveSwitch, Room, RoomMode
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
-from core.store import jobs, outbox, places
+from core.retrieval.vector_words import search_in_words
+from core.store import embeddings, jobs, outbox, places
 from core.store.engine import Tx
 
 
@@ -24,6 +25,7 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
         f" {sum(each.dead for each in stats)} dead",
         "Answers: " + (", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none open"),
     ]
+    lines += search_in_words(await embeddings.list_figures(tx), services.vectors)
     if unknown := states.get("unknown"):
         lines.append(f"{unknown} answers could not be proved sent; they are never sent again by themselves")
     found = await readable_rooms_of(tx, call, services)

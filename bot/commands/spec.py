@@ -1,6 +1,6 @@
 """What a command is, apart from any front end: its path, options, rights and answer."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -104,7 +104,10 @@ class CommandAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What handlers may use beyond the transaction they are given. `table` is the list of all commands."""
+    """What handlers may use beyond the transaction they are given.
+
+    `table` is the list of all commands, `vectors` names the models that make vectors here.
+    """
 
     stock: StockCatalog
     readable: ReadableRooms
@@ -113,6 +116,7 @@ class Services:
     version: str
     table: "Sequence[CommandSpec]"
     privacy: Desk
+    vectors: Collection[str] = ()
 
 
 Handler = Callable[[Tx, CommandCall, Services], Awaitable[CommandAnswer]]

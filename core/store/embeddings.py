@@ -322,20 +322,13 @@ async def count_waiting(tx: Tx, name: str) -> int:
     return int(await tx.fetchval("select count(*) from voidbot.embed_queue where model = $1", name))
 
 
-async def queue_anew(tx: Tx, *, community_id: CommunityId | None = None, room_id: RoomId | None = None) -> int:
-    """Have vectors made anew, by every model that is written; return how many.
-
-    Args:
-        tx: An open transaction.
-        community_id: Of this community alone.
-        room_id: Of this room alone.
-    """
+async def queue_anew(tx: Tx, room_id: RoomId) -> int:
+    """Have a room's vectors made anew, by every model that is written; return how many."""
     return await tx.execute(
         "insert into voidbot.embed_queue (model, unit_id, community_id) select m.name, u.id, u.community_id"
         " from voidbot.units u cross join voidbot.embedding_models m"
         " where m.state in ('reading', 'backfilling', 'verified')"
-        " and ($1::bigint is null or u.community_id = $1) and ($2::bigint is null or u.room_id = $2)"
+        " and u.room_id = $1"
         " on conflict (model, unit_id) do update set queued_at = voidbot.now()",
-        community_id,
         room_id,
     )

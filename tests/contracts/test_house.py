@@ -65,6 +65,8 @@ SECOND_WRITERS = {
     ("rooms", "archive"): "counts last_archived_seq up in the statement that stores the message",
     ("inbox", "decisions"): "makes the event part of its turn in the statement that says so",
     ("turns", "decisions"): "the same statement notes the job that answers",
+    ("messages", "index_books"): "has the units of a room made anew, at an operator's word",
+    ("units", "index_books"): "takes the hashes away in the same statement, so that equal units are written too",
     ("messages", "units"): "settles index_state in the statement that writes the units",
     ("embed_queue", "units"): "queues a unit's vector in the statement that writes the unit",
     ("embed_queue", "vector_books"): "queues anew what the nightly comparison finds wrong",
