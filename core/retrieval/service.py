@@ -46,7 +46,7 @@ TERMS = 40
 """How many words of a question count, its rarest."""
 POOL = 100
 """How many of the best by words, and how many by likeness, are weighed against each other."""
-CANDIDATES = 6_000
+CANDIDATES = 2_500
 """How many units may hold the words that choose the candidates; commoner words only add to the score."""
 NEAR_MS = 400
 """How long likeness may take; after that a search goes by words alone."""

@@ -134,6 +134,19 @@ async def is_gone(tx: Tx, room_id: RoomId, platform_ref: str) -> bool | None:
     return gone
 
 
+async def says_otherwise(tx: Tx, room_id: RoomId, platform_ref: str, text: str) -> bool:
+    """Return whether a message is archived with other words than these."""
+    return bool(
+        await tx.fetchval(
+            "select exists (select 1 from voidbot.messages where room_id = $1 and platform_ref = $2"
+            " and deleted_at is null and text <> $3)",
+            room_id,
+            platform_ref,
+            clean(text),
+        )
+    )
+
+
 _BURY = """
 update voidbot.messages set text = '', forwarded_from = '', deleted_at = voidbot.now(), delete_reason = $3,
   index_state = 'queued'
@@ -253,7 +266,9 @@ async def find_message(
     return None if row is None else message_of(row)
 
 
-_READ = f"{COLUMNS} from voidbot.messages m {JOINS} where {USABLE} and m.id = any($2::bigint[])"
+# By a join: a plan for any lists would look for the ids within the rooms, one room after the other.
+_READ = f"""
+{COLUMNS} from unnest($2::bigint[]) wanted(id) join voidbot.messages m on m.id = wanted.id {JOINS} where {USABLE}"""
 
 
 async def read_messages(

@@ -186,7 +186,8 @@ _table(
     Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": "1024"}), person=True,
 )  # fmt: skip
 _table(
-    "term_df", _ref("room_id", "rooms", key=True), Column("lexeme", Text, primary_key=True), _int("df"), person=True,
+    "term_df", Column("lexeme", Text, primary_key=True), _ref("room_id", "rooms", key=True), _int("df"), Index(None, "room_id"),
+    person=True,
 )  # fmt: skip
 _table(
     "index_stats", _ref("room_id", "rooms", key=True), _int("units"), Column("avg_len", REAL, nullable=False), _at("at"),

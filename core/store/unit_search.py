@@ -143,16 +143,16 @@ all_ as (
     select w.id, w.message_id, w.room_id, w.author_id, w.by_bot, w.sent_at, w.quote_from, w.quote_to, w.own_hash, w.tsv,
            w.len, w.fresh from waiting w),
 scored as (
-    select c.*, s.score / (1 - {B} + {B} * c.len / greatest($13::float8, 1)) as score, s.share
+    select c.*, s.score / (1 - {B} + {B} * c.len / greatest($13::float8, 1)) as score
     from all_ c cross join lateral (
-        select coalesce(sum(t.idf * ts_rank('{WEIGHTS}', c.tsv, t.q)), 0) / {ONE_TERM} as score,
-               coalesce(sum(t.idf) filter (where c.tsv @@ t.own), 0) as share from terms t) s),
+        select coalesce(sum(t.idf * ts_rank('{WEIGHTS}', c.tsv, t.q)), 0) / {ONE_TERM} as score from terms t) s),
 best as (
     (select * from scored order by score desc, id limit $14)
     union
     (select * from scored where id = any($15::bigint[])))
 select b.id, b.message_id, b.room_id, b.author_id, b.by_bot, b.sent_at, b.quote_from, b.quote_to, b.own_hash,
-       m.archived_seq as position, b.score, b.share
+       m.archived_seq as position, b.score,
+       (select coalesce(sum(t.idf), 0) from terms t where b.tsv @@ t.own) as share
 from best b join voidbot.messages m on m.id = b.message_id
 where m.deleted_at is null and (b.fresh or m.index_state <> 'queued')
 order by b.score desc, b.id"""

@@ -78,11 +78,12 @@ create index units_room_id_sent_at_idx on voidbot.units (room_id, sent_at);
 create index units_author_id_sent_at_idx on voidbot.units (author_id, sent_at);
 create index units_tsv_idx on voidbot.units using gin (tsv) with (gin_pending_list_limit = 1024);
 create table voidbot.term_df (
-  room_id bigint not null references voidbot.rooms (id) on delete cascade,
   lexeme text not null,
+  room_id bigint not null references voidbot.rooms (id) on delete cascade,
   df bigint not null default 0,
-  primary key (room_id, lexeme)
+  primary key (lexeme, room_id)
 );
+create index term_df_room_id_idx on voidbot.term_df (room_id);
 create table voidbot.index_stats (
   room_id bigint primary key references voidbot.rooms (id) on delete cascade,
   units bigint not null default 0,
