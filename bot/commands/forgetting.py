@@ -38,7 +38,7 @@ async def forget_me(tx: Tx, call: CommandCall, services: Services) -> CommandAns
         return await _begin(tx, call, services, scope_of(plan.arguments), call.person_id)
     if await erasures.find_running(tx, call.person_id) is not None:
         raise InputRejected("erasure: one of yours is under way; you hear when it is done")
-    scope = await _scope_of_person(tx, call)
+    scope = await _scope_of_person(tx, call, services)
     counted = await preview.count_person(tx, scope, call.person_id)
     code = await plans.offer(tx, call.person_id, call.community_id, "forget-me", scope.as_json())
     what = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counted.items() if n) or "nothing that is kept now"
@@ -47,15 +47,26 @@ async def forget_me(tx: Tx, call: CommandCall, services: Services) -> CommandAns
     return _preview(call, services, f"erase of you: {what}", _STAYS, code)
 
 
-async def _scope_of_person(tx: Tx, call: CommandCall) -> EraseScope:
+async def _scope_of_person(tx: Tx, call: CommandCall, services: Services) -> EraseScope:
     scope, named = call.options.get("scope", "all"), call.options.get("rooms")
     since, before = _moment(call, "since"), _moment(call, "before")
     if scope == "facts":
         return EraseScope(reach=Reach.FACTS)
-    rooms = await _rooms(tx, call, named) if named is not None or scope == "community" else None
+    rooms: tuple[RoomId, ...] | None = None
+    if named is not None:
+        rooms = await _rooms(tx, call, named, await _rooms_of_person(tx, call, services))
+    elif scope == "community":
+        rooms = await _rooms(tx, call, None)
     if rooms is None and since is None and before is None:
         return EraseScope(reach=Reach.PERSON)
     return EraseScope(reach=Reach.MESSAGES, rooms=rooms, since=since, before=before)
+
+
+async def _rooms_of_person(tx: Tx, call: CommandCall, services: Services) -> frozenset[RoomId]:
+    """Return the rooms that the person may name: of any other one a name would tell whether it is there."""
+    readable = await services.readable.load(tx, call.community_id, Private(call.person_id), call.person_id)
+    spoken = {kept.room_id for kept in await preview.count_rooms(tx, [call.person_id])}
+    return readable | spoken | {call.room.id}
 
 
 async def _rooms(

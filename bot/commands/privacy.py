@@ -10,9 +10,9 @@ from core.domain.profile import Predicate
 from core.privacy import links as linking
 from core.privacy.export import export_job
 from core.privacy.links import Side
-from core.privacy.profile import choices_in_words, facts_in_words, links_in_words, rooms_in_words
+from core.privacy.profile import choices_in_words, facts_in_words, links_in_words, may_be_told, rooms_in_words
 from core.prompt.stock import StockKey
-from core.store import exports, facts, jobs, links, owned, people, preview
+from core.store import exports, facts, jobs, links, owned, people, preview, units
 from core.store.engine import Tx
 from core.store.erasures import opt_out
 from core.store.facts import Fact
@@ -28,7 +28,8 @@ async def me(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Show what is kept of the asker, with the words that prove it, as far as this asker may read them now."""
     accounts = await facts.linked_accounts(tx, call.person_id)
     readable = await _readable(tx, call, services, accounts)
-    known = facts_in_words(await facts.list_facts(tx, accounts), readable, call.tz)
+    told = [fact for fact in await facts.list_facts(tx, accounts) if may_be_told(fact, readable)]
+    known = facts_in_words(told, readable, call.tz)
     rooms = rooms_in_words(await preview.count_rooms(tx, accounts), readable, call.tz)
     linked = links_in_words(await links.list_linked(tx, call.person_id), call.tz)
     choices = choices_in_words(await people.load_choices(tx, call.person_id))
@@ -36,7 +37,7 @@ async def me(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     lines += ["Linked accounts:", *(linked or ["none"]), "", "Your choices (/privacy):", *choices, ""]
     lines += ["Questions to me are emptied a day after their answer; archived messages stay until they are deleted."]
     lines += ["/me-correct mends a fact, /export-me gives you everything, /forget-me erases."]
-    return CommandAnswer("\n".join(lines), await _sources(tx, accounts, readable))
+    return CommandAnswer("\n".join(lines), _sources([fact for fact in told if fact.person_id == accounts[0]], readable))
 
 
 async def _readable(tx: Tx, call: CommandCall, services: Services, accounts: Sequence[PersonId]) -> frozenset[RoomId]:
@@ -48,17 +49,18 @@ async def _readable(tx: Tx, call: CommandCall, services: Services, accounts: Seq
     return rooms
 
 
-async def _sources(tx: Tx, accounts: Sequence[PersonId], readable: frozenset[RoomId]) -> frozenset[RoomId]:
-    """Return the rooms that the answer's quotes came from, of those that the asker's own account may read."""
-    known = await facts.list_facts(tx, accounts[:1])
-    return frozenset(quote.room_id for fact in known for quote in fact.quotes) & readable
+def _sources(told: Sequence[Fact], readable: frozenset[RoomId]) -> frozenset[RoomId]:
+    """Return the rooms that the answer came from, of those that the asker may read."""
+    quoted = frozenset(quote.room_id for fact in told for quote in fact.quotes)
+    return readable & quoted.union(*(fact.sources for fact in told))
 
 
 async def me_correct(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Replace or remove a fact; the old one is not made from the same words again."""
     wanted, _, words = call.options["fact"].strip().partition(" ")
     wanted, value = wanted.lower(), words.strip() or None
-    mine = await facts.list_facts(tx, [call.person_id])
+    readable = await _readable(tx, call, services, [call.person_id])
+    mine = [fact for fact in await facts.list_facts(tx, [call.person_id]) if may_be_told(fact, readable)]
     found = [fact for fact in mine if wanted in (str(fact.id), fact.predicate.value)]
     if len(found) > 1:
         raise InputRejected(f"fact: there are several of {wanted}; name its number, /me shows them")
@@ -99,6 +101,8 @@ async def privacy(tx: Tx, call: CommandCall, services: Services) -> CommandAnswe
         raise InputRejected("set: write on or off, as in /privacy archive-me off")
     choices[what] = switch == "on"
     await people.save_choices(tx, call.person_id, choices)
+    if what == "archive-me":
+        await units.index_author_anew(tx, call.person_id)
     platform, account = await people.find_account(tx, call.person_id)
     await opt_out(tx, services.privacy.key.person(platform, account), out=not any(choices.values()))
     lines = [f"{what} is {switch} from now on."]

@@ -23,6 +23,7 @@ from core.jobs.executor import JobContext
 from core.ports import Clock
 from core.privacy.desk import Desk
 from core.privacy.hand import Hand, Telling
+from core.privacy.profile import may_be_told
 from core.store import exports, facts, links, owned, people
 from core.store.access import ReadableRooms
 from core.store.engine import Database, Tx
@@ -31,6 +32,7 @@ from core.store.exports import Export
 SCHEMA = 1
 BATCH = 500
 LINE_CHARS = 200
+NOT_READ_NOW = "a room that you cannot read now"
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>What VoidBot keeps of you</title>
 <style>body{font:16px/1.5 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}q{color:#555}
@@ -153,7 +155,7 @@ class Exporting:
         readable: dict[PersonId, frozenset[RoomId]],
     ) -> dict[str, Any]:
         rooms = frozenset().union(*readable.values())
-        known = await facts.list_facts(tx, accounts)
+        known = [fact for fact in await facts.list_facts(tx, accounts) if may_be_told(fact, rooms)]
         return {
             "schema": SCHEMA,
             "made_at": self.clock.now().isoformat(),
@@ -188,7 +190,7 @@ class Exporting:
                 yield {
                     "id": each.id,
                     "community": each.community,
-                    "room": each.room_name,
+                    "room": each.room_name or NOT_READ_NOW,
                     "at": each.sent_at.isoformat(),
                     "text": each.text,
                     **({"in_reply_to": line} if line else {}),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import tzinfo
 
+from core.domain.audience import usable
 from core.domain.ids import RoomId
 from core.domain.profile import SaidBy
 from core.prompt.fences import shown_name
@@ -22,6 +23,14 @@ CHOICES_IN_WORDS = {
     "dm-memory": "direct messages may be kept where the operator has switched that on",
     "unprompted": "I may speak to you unasked",
 }
+
+
+def may_be_told(fact: Fact, readable: frozenset[RoomId]) -> bool:
+    """Return whether the person may hear of the fact: what others said only where its rooms may all be read.
+
+    Else it is as if there were none; an erasure reaches it all the same.
+    """
+    return fact.said_by is not SaidBy.REPORTED or fact.confirmed or usable(fact.sources, readable)
 
 
 def facts_in_words(facts: Sequence[Fact], readable: frozenset[RoomId], tz: tzinfo) -> list[str]:

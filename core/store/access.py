@@ -125,8 +125,8 @@ select here.*, coalesce(a.known, false) as known,
 from here left join voidbot.room_access a on a.room_id = here.by"""
 _MEMBERS = """
 select m.community_id, m.person_id,
-       array(select role_id from voidbot.membership_roles h
-             where h.person_id = m.person_id and h.valid_to is null) as held
+       array(select h.role_id from voidbot.membership_roles h join voidbot.roles r on r.id = h.role_id
+             where h.person_id = m.person_id and h.valid_to is null and r.deleted_at is null) as held
 from voidbot.memberships m join voidbot.communities c on c.id = m.community_id
 where m.left_at is null and m.person_id = any($2::bigint[])
   and c.mind_id = (select mind_id from voidbot.communities where id = $1)"""

@@ -11,7 +11,11 @@ from core.store.engine import Tx
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One own message. `answered`: what it answers, if the person may still read that; `files`: their names."""
+    """One own message. `files`: their names.
+
+    `answered`: what it answers, if the person may still read that. `room_name` is empty where they may not: it may have
+    changed since.
+    """
 
     id: int
     room_id: int
@@ -24,7 +28,8 @@ class Said:
 
 
 _MESSAGES = """
-select m.id, m.room_id, c.name as community, r.name as room_name, m.sent_at, m.text, p.text as answered,
+select m.id, m.room_id, c.name as community, case when r.id = any($2::bigint[]) then r.name else '' end as room_name,
+        m.sent_at, m.text, p.text as answered,
        array(select a.name from voidbot.attachments a where a.message_id = m.id order by a.ordinal) as files
 from voidbot.messages m join voidbot.rooms r on r.id = m.room_id join voidbot.communities c on c.id = m.community_id
 left join lateral (
