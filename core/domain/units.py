@@ -153,7 +153,7 @@ def _line(spoken: Spoken, limit: int) -> str:
 
 
 def _may_stand_in(neighbour: Spoken, message: Spoken) -> bool:
-    """Return whether whoever may read the message may read its neighbour: words from elsewhere make no unit stricter."""
+    """Return whether whoever may read the message may read the neighbour: borrowed words make no unit stricter."""
     borrowed = set(neighbour.sources or ()) - set(message.sources or ()) - {message.room_id}
     return neighbour.id != message.id and not borrowed
 
