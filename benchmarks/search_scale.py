@@ -136,8 +136,8 @@ async def _index(database: Database, community: CommunityId) -> None:
                 made, more = made + step.written, step.more
         _say(f"indexed {made:,} units, {made / (time.perf_counter() - began):,.0f} a second")
     async with database.transaction(long=True) as tx:
-        for room in await places.list_rooms(tx, community):
-            await units.count_words(tx, room.id)
+        for counted in await places.list_rooms(tx, community):
+            await units.count_words(tx, counted.id)
     connection = await database.connect()
     try:
         await connection.execute("analyze voidbot.units", timeout=600)
