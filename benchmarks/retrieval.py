@@ -132,6 +132,8 @@ class Bench:
         await self.store.ensure(model)
         async with self.database.transaction(long=True) as tx:
             await embeddings.add_model(tx, model)
+            while await embeddings.queue_backlog(tx, model.name):
+                pass
         while True:
             async with self.database.transaction(long=True) as tx:
                 waiting = await embeddings.list_waiting(tx, model, EMBED_BATCH)
