@@ -1,30 +1,39 @@
-"""Random worlds with two views of each: what is true, and what the code has been told; and an oracle by brute force.
+"""Random histories of communities as a platform has them, what the code has been told of them, and an oracle.
 
-The oracle expands every reader set person by person and knows nothing of how the rule is written.
+The oracle expands every reader set person by person from what the platform holds (lists with denials, threads that
+hang on rooms) and knows nothing of how the rule is written.
 """
 
-import copy
 import random
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from core.domain.audience import InRoom, Private, Venue, World
 from core.domain.ids import CommunityId, PersonId, RoomId
 
+HANGING = ("thread_public", "forum_post", "topic")
+"""Kinds that are read by whoever reads the room above them."""
+
 
 @dataclass(slots=True)
 class Reach:
-    """Who may do one thing in a room, as a platform would say it."""
+    """Who may do one thing in a room, as a platform would say it: a denied person may not, whatever else is said."""
 
     everyone: bool
     roles: set[int]
     users: set[int]
+    denied: set[int] = field(default_factory=set)
+
+    def copy(self) -> "Reach":
+        """Return another one that says the same."""
+        return Reach(self.everyone, set(self.roles), set(self.users), set(self.denied))
 
 
 @dataclass(slots=True)
 class TrueRoom:
-    """A room as it really is. `known`: whether its access could be found out."""
+    """A room as it really is. `known`: whether its access could be found out. `parent`: what it hangs on."""
 
     id: int
     home: int
@@ -32,6 +41,12 @@ class TrueRoom:
     known: bool
     view: Reach
     history: Reach
+    kind: str = "channel"
+    parent: int | None = None
+
+    def copy(self) -> "TrueRoom":
+        """Return another one that is the same."""
+        return replace(self, view=self.view.copy(), history=self.history.copy())
 
 
 @dataclass(slots=True)
@@ -43,110 +58,244 @@ class Truth:
     held: dict[int, set[int]]
     minds: dict[int, str]
     stale: set[int] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
+
+    def copy(self) -> "Truth":
+        """Return another one that is the same."""
+        return Truth(
+            {number: room.copy() for number, room in self.rooms.items()},
+            {home: set(who) for home, who in self.members.items()},
+            {person: set(roles) for person, roles in self.held.items()},
+            dict(self.minds),
+            set(self.stale),
+            set(self.gone),
+        )
+
+    def is_open(self, room: TrueRoom) -> bool:
+        """Return whether the room, what it hangs on and its community are all there."""
+        above = room.parent is None or self.is_open(self.rooms[room.parent])
+        return room.open and above and room.home not in self.gone
 
     def reads(self, person: int, room: TrueRoom, *, history: bool) -> bool:
         """Return whether the person can really read the room: its new messages, or also its old ones."""
-        reach = room.history if history else room.view
-        if not room.open or person not in self.members[room.home]:
+        if not self.is_open(room) or person not in self.members[room.home]:
             return False
-        return reach.everyone or person in reach.users or bool(reach.roles & self.held[person])
+        above = None if room.parent is None else self.rooms[room.parent]
+        if room.kind in HANGING and above is not None:
+            return self.reads(person, above, history=history)
+        reach = room.history if history else room.view
+        may = reach.everyone or person in reach.users or bool(reach.roles & self.held[person])
+        return may and person not in reach.denied and (above is None or self.reads(person, above, history=history))
 
-    def readers(self, room: TrueRoom) -> set[int]:
-        """Return everybody who would see a message that appears in the room now."""
-        return {person for person in self.held if self.reads(person, room, history=False)}
+    def readers(self, room: TrueRoom, *, history: bool = False) -> frozenset[int]:
+        """Return everybody who would see a message that appears in the room now, or could read its old ones."""
+        return frozenset(person for person in self.held if self.reads(person, room, history=history))
+
+    def shares(self, venue: int, source: int) -> bool:
+        """Return whether the two rooms belong to one mind."""
+        one, other = self.rooms[venue].home, self.rooms[source].home
+        return one == other or self.minds[one] == self.minds[other]
+
+
+class Oracle:
+    """Every reader set of a truth, expanded once."""
+
+    def __init__(self, truth: Truth) -> None:
+        self.truth = truth
+        self.view = {room.id: truth.readers(room) for room in truth.rooms.values()}
+        self.history = {room.id: truth.readers(room, history=True) for room in truth.rooms.values()}
 
     def allows(self, venue: Venue, room_id: int) -> bool:
         """Return whether every single reader of the venue may really read the room's messages now."""
-        source = self.rooms[room_id]
-        if not source.open:
+        if not self.truth.is_open(self.truth.rooms[room_id]):
             return False
-        if isinstance(venue, Private):
-            return self.reads(venue.person_id, source, history=True)
-        place = self.rooms[venue.room_id]
-        if not place.open:
+        person = getattr(venue, "person_id", None)
+        if person is not None:
+            return person in self.history[room_id]
+        place: int = venue.room_id  # type: ignore[union-attr]  # no person: a room
+        if not self.truth.is_open(self.truth.rooms[place]) or not self.truth.shares(place, room_id):
             return False
-        if place.home != source.home and self.minds[place.home] != self.minds[source.home]:
-            return False
-        return all(self.reads(person, source, history=True) for person in self.readers(place))
+        return self.view[place] <= self.history[room_id]
+
+
+@dataclass(slots=True)
+class History:
+    """How things came to be. `truth`: what is; `heard`: what was heard of it; `said`: what answers rested on."""
+
+    truth: Truth
+    heard: Truth
+    said: list[tuple[int, frozenset[int]]] = field(default_factory=list)
+    events: Counter[str] = field(default_factory=Counter)
 
 
 def draw(rng: random.Random) -> tuple[Truth, Truth]:
-    """Return a random truth, and the older one that stale communities are still believed to be."""
+    """Return a random truth, and what was heard of it: less, where a community is stale."""
+    history = live(rng)
+    return history.truth, history.heard
+
+
+def live(rng: random.Random) -> History:
+    """Return a random history of 1 to 3 communities, 2 to 8 people, 0 to 5 roles, 1 to 10 rooms, 5 to 60 events."""
     homes = range(1, rng.choice((1, 1, 2, 2, 3)) + 1)
-    people, roles = range(1, rng.randint(2, 6) + 1), range(1, rng.randint(0, 4) + 1)
+    people, roles = range(1, rng.randint(2, 8) + 1), range(1, rng.randint(0, 5) + 1)
     truth = Truth(
         rooms={},
         members={home: {person for person in people if rng.random() < 0.8} for home in homes},
         held={person: {role for role in roles if rng.random() < 0.4} for person in people},
         minds={home: rng.choice(("one", "one", "two")) for home in homes},
-        stale={home for home in homes if rng.random() < 0.1},
     )
-    for room in range(1, rng.randint(1, 6) + 1):
-        view = _reach(rng, people, roles)
-        history = view if rng.random() < 0.7 else _reach(rng, people, roles)
-        truth.rooms[room] = TrueRoom(
-            room,
-            rng.choice(homes),
-            rng.random() < 0.9,
-            rng.random() < 0.85,
-            copy.deepcopy(view),
-            copy.deepcopy(history),
-        )
-    before = copy.deepcopy(truth)
-    for _ in range(rng.randint(0, 4)):
-        _happen(rng, truth)
-    return truth, before
+    for number in range(1, rng.randint(1, 10) + 1):
+        truth.rooms[number] = _room(rng, number, truth, people, roles)
+    history = History(truth, truth.copy())
+    for _ in range(rng.choice((5, 10, 20, 60))):
+        _happen(rng, history, people, roles)
+    return history
 
 
-def _reach(rng: random.Random, people: range, roles: range) -> Reach:
+def roles_of(home: int, roles: range, homes: int) -> list[int]:
+    """Return the roles of one community: they are dealt out in turn."""
+    return [role for role in roles if role % homes == home % homes]
+
+
+def _room(rng: random.Random, number: int, truth: Truth, people: range, roles: range) -> TrueRoom:
+    tops = [room for room in truth.rooms.values() if room.kind == "channel"]
+    above = rng.choice(tops) if tops and rng.random() < 0.4 else None
+    kind = "channel" if above is None else rng.choice((*HANGING, "thread_private", "thread_private"))
+    if above is None and rng.random() < 0.15:
+        kind = "dm"
+    home = rng.choice(sorted(truth.members)) if above is None else above.home
+    own = roles_of(home, roles, len(truth.members))
+    view = _reach(rng, people, own)
+    if kind == "dm":
+        view = Reach(False, set(), {rng.choice(people)})
+    if kind == "thread_private":
+        view = Reach(False, {role for role in own if rng.random() < 0.2}, view.users)
+    history = view.copy() if kind != "channel" or rng.random() < 0.7 else _reach(rng, people, own)
+    # An imported room has no platform that could say who reads it.
+    return TrueRoom(number, home, True, rng.random() < 0.9, view, history, kind, None if above is None else above.id)
+
+
+def _reach(rng: random.Random, people: range, roles: list[int]) -> Reach:
     return Reach(
-        rng.random() < 0.3,
+        rng.random() < 0.35,
         {role for role in roles if rng.random() < 0.35},
-        {person for person in people if rng.random() < 0.35},
+        {person for person in people if rng.random() < 0.3},
+        {person for person in people if rng.random() < 0.1} if rng.random() < 0.3 else set(),
     )
 
 
-def _happen(rng: random.Random, truth: Truth) -> None:
-    """Let one thing change: somebody leaves or joins, a role is given or taken, a room's access changes."""
-    person, home = rng.choice(sorted(truth.held)), rng.choice(sorted(truth.members))
-    room = rng.choice(list(truth.rooms.values()))
-    match rng.randrange(4):
-        case 0:
-            truth.members[home] ^= {person}
-        case 1:
-            truth.held[person] ^= {rng.randint(1, 4)}
-        case 2:
-            room.history.everyone = room.view.everyone = not room.view.everyone
+EVENTS = ("member", "member", "role", "role", "everyone", "list", "list", "room", "doubt", "sync", "left", "answer")
+
+
+def _happen(rng: random.Random, history: History, people: range, roles: range) -> None:
+    """Let one thing happen; it is heard of unless the connection to its community is lost."""
+    event = rng.choice(EVENTS)
+    person, home = rng.choice(people), rng.choice(sorted(history.truth.members))
+    number = rng.choice(sorted(history.truth.rooms))
+    history.events[event] += 1
+    match event:
+        case "doubt":
+            if rng.random() < 0.3:
+                history.truth.stale.add(home)
+        case "sync":
+            history.truth.stale.discard(home)
+            _sync(history, home, roles)
+        case "answer":
+            _answer(rng, history, number)
         case _:
+            seed = rng.random()
+            at = history.truth.rooms[number].home if event in ("everyone", "list", "room") else home
+            _change(random.Random(seed), history.truth, event, person, at, number, roles)
+            if at not in history.truth.stale:
+                _change(random.Random(seed), history.heard, event, person, at, number, roles)
+    history.heard.stale = set(history.truth.stale)
+
+
+def _change(rng: random.Random, truth: Truth, event: str, person: int, home: int, number: int, roles: range) -> None:
+    room = truth.rooms[number]
+    match event:
+        case "member":
+            truth.members[home] ^= {person}
+        case "role":
+            own = roles_of(home, roles, len(truth.members))
+            truth.held[person] ^= {rng.choice(own)} if own else set()
+        case "everyone" if room.kind == "channel":
+            room.history.everyone = room.view.everyone = not room.view.everyone
+        case "list" if room.kind != "dm":  # a list of a room, or the members of a private thread
+            denial = room.kind == "channel" and rng.random() < 0.3
+            for reach in (room.view, room.history) if rng.random() < 0.8 else (room.history,):
+                if denial:
+                    reach.denied ^= {person}
+                else:
+                    reach.users ^= {person}
+        case "room" if rng.random() < 0.3:
             room.open = not room.open
+        case "left" if rng.random() < 0.15:
+            truth.gone ^= {home}
 
 
-def told(truth: Truth, before: Truth, module: ModuleType) -> World:
-    """Return the world as the code has it, built from the classes of `module`."""
+def _sync(history: History, home: int, roles: range) -> None:
+    """Hear everything of a community anew."""
+    for room in history.truth.rooms.values():
+        if room.home == home:
+            history.heard.rooms[room.id] = room.copy()
+    history.heard.members[home] = set(history.truth.members[home])
+    own = set(roles_of(home, roles, len(history.truth.members)))
+    for person, held in history.heard.held.items():
+        held -= own
+        held |= history.truth.held[person] & own
+    history.heard.gone = (history.heard.gone - {home}) | (history.truth.gone & {home})
+
+
+def _answer(rng: random.Random, history: History, number: int) -> None:
+    """Note an answer of the bot in a room: it rests on rooms that its readers could read then."""
+    truth = history.truth
+    place, rooms = truth.rooms[number], list(truth.rooms.values())
+    if len(history.said) < 3 and truth.is_open(place):
+        there = truth.readers(place)
+        used = {
+            room.id
+            for room in rng.sample(rooms, min(3, len(rooms)))
+            if truth.is_open(room) and all(truth.reads(person, room, history=True) for person in there)
+        }
+        history.said.append((number, frozenset(used | {number})))
+
+
+def told(truth: Truth, heard: Truth, module: ModuleType) -> World:
+    """Return the world as the code has it, built from the classes of `module`: what was heard, in positive lists."""
+    oracle = Oracle(heard)
     rooms = {}
-    for room_id, room in truth.rooms.items():
-        seen = before.rooms[room_id] if room.home in truth.stale else room
-        view = _readers(seen.view, module) if room.known else module.Readers()
-        history = _readers(seen.history, module) if room.known else module.Readers()
-        rooms[RoomId(room_id)] = module.RoomAccess(
-            RoomId(room_id), CommunityId(room.home), room.open, room.known, view, history
+    for number, room in heard.rooms.items():
+        by = heard.rooms[room.parent] if room.kind in HANGING and room.parent is not None else room
+        known = by.known
+        rooms[RoomId(number)] = module.RoomAccess(
+            RoomId(number),
+            CommunityId(room.home),
+            heard.is_open(room),
+            known,
+            _readers(by, by.view, oracle.view[by.id], module) if known else module.Readers(),
+            _readers(by, by.history, oracle.history[by.id], module) if known else module.Readers(),
         )
-    members = {
-        CommunityId(home): frozenset(map(PersonId, (before if home in truth.stale else truth).members[home]))
-        for home in truth.members
-    }
     world: World = module.World(
         rooms=rooms,
-        members=members,
-        held={PersonId(person): frozenset(roles) for person, roles in truth.held.items()},
+        members={CommunityId(home): frozenset(map(PersonId, who)) for home, who in heard.members.items()},
+        held={PersonId(person): frozenset(roles) for person, roles in heard.held.items()},
         minds={CommunityId(home): mind for home, mind in truth.minds.items()},
         stale=frozenset(map(CommunityId, truth.stale)),
     )
     return world
 
 
-def _readers(reach: Reach, module: ModuleType) -> object:
-    return module.Readers(reach.everyone, frozenset(reach.roles), frozenset(map(PersonId, reach.users)))
+def positive(room: TrueRoom, reach: Reach, expanded: frozenset[int]) -> Reach:
+    """Return the reach without denials, as a front end reports it: where there are any, everybody by name."""
+    if reach.denied or room.kind == "thread_private":
+        return Reach(False, set(), set(expanded))
+    return reach
+
+
+def _readers(room: TrueRoom, reach: Reach, expanded: frozenset[int], module: ModuleType) -> object:
+    said = positive(room, reach, expanded)
+    return module.Readers(said.everyone, frozenset(said.roles), frozenset(map(PersonId, said.users)))
 
 
 def venues(truth: Truth, module: ModuleType) -> Iterator[Venue]:
@@ -163,40 +312,75 @@ def as_ours(venue: Venue) -> Venue:
     return InRoom(room) if room is not None else Private(venue.person_id)  # type: ignore[union-attr]  # the other one
 
 
-CAREFUL = frozenset({"unknown", "venue_too_wide", "other_community"})
-"""Reasons for which the rule may say no although nobody who should not would read it today."""
+def why_not(truth: Truth, world: World, venue: Venue, room_id: int, reason: str) -> str | None:
+    """Return why the rule may say no although nobody who should not would read it today; None: it may not.
 
-
-def complaint(truth: Truth, world: World, venue: Venue, room_id: int, module: ModuleType) -> str | None:
-    """Return what is wrong with the rule's verdict on one pair; None if nothing is."""
-    verdict = module.readable_by_all(venue, RoomId(room_id), world)
-    really = truth.allows(as_ours(venue), room_id)
-    room = truth.rooms[room_id]
-    unsure = not room.known or room.home in truth.stale
-    if verdict.allowed and not really:
-        # A room whose readers are not known may still speak of itself, and of nothing else.
-        if unsure and getattr(venue, "room_id", None) == room_id:
-            return None
-        return f"{venue} hears of room {room_id} and may not: {verdict.reason}"
-    if really and not verdict.allowed and verdict.reason not in CAREFUL:
-        if _lists_one_who_left(truth, venue):
-            return None
-        return f"{venue} does not hear of room {room_id}: {verdict.reason}"
+    `role_rule`: it compares roles and lists as they stand, not who holds or reads them today.
+    """
+    place = world.rooms.get(RoomId(getattr(venue, "room_id", 0)))
+    homes = {world.rooms[RoomId(room_id)].community_id} | ({place.community_id} if place is not None else set())
+    if reason == "closed" and homes & world.stale:  # it was opened again, and nobody heard of it
+        return "stale"
+    if reason == "unknown":
+        return "stale" if homes & world.stale else "unknown"
+    if reason in ("venue_too_wide", "other_community"):
+        return "role_rule"
+    if reason in ("reader_may_not", "not_a_member") and place is not None:
+        return "role_rule" if _lists_one_who_reads_nothing(truth, place.view.users, int(place.room_id)) else None
     return None
 
 
-def _lists_one_who_left(truth: Truth, venue: Venue) -> bool:
-    """Return whether the venue's list names somebody who reads nothing there any more; the rule still asks them."""
-    place = truth.rooms.get(getattr(venue, "room_id", 0))
-    return place is not None and not place.view.users <= truth.members[place.home]
+def _lists_one_who_reads_nothing(truth: Truth, listed: frozenset[PersonId], room: int) -> bool:
+    return any(not truth.reads(int(person), truth.rooms[room], history=False) for person in listed)
 
 
-def all_complaints(rng: random.Random, count: int, module: ModuleType) -> Iterator[str]:
-    """Yield everything that is wrong in `count` random worlds."""
+@dataclass(slots=True)
+class Tally:
+    """What was compared. `share`: how often the rule said no where it might have said yes, by reason."""
+
+    pairs: int = 0
+    itself: int = 0
+    share: Counter[str] = field(default_factory=Counter)
+
+
+def complaints(truth: Truth, oracle: Oracle, world: World, module: ModuleType, tally: Tally) -> Iterator[str]:
+    """Yield what is wrong with the rule's verdicts on every pair of a world."""
+    for venue in venues(truth, module):
+        for number in truth.rooms:
+            verdict = module.readable_by_all(venue, RoomId(number), world)
+            really = oracle.allows(as_ours(venue), number)
+            tally.pairs += 1
+            if verdict.allowed == really:
+                continue
+            if verdict.allowed and _unsure_of_itself(truth, world, venue, number):
+                tally.itself += 1
+            elif verdict.allowed:
+                yield f"{venue} hears of room {number} and may not: {verdict.reason}"
+            elif (why := why_not(truth, world, venue, number, str(verdict.reason))) is not None:
+                tally.share[why] += 1
+            else:
+                yield f"{venue} does not hear of room {number}: {verdict.reason}"
+
+
+def _unsure_of_itself(truth: Truth, world: World, venue: Venue, number: int) -> bool:
+    """Return whether it is a room in itself of which nothing certain is known; it may speak of itself alone."""
+    access = world.rooms[RoomId(number)]
+    return getattr(venue, "room_id", None) == number and (not access.known or access.community_id in world.stale)
+
+
+def all_complaints(rng: random.Random, count: int, module: ModuleType, tally: Tally | None = None) -> Iterator[str]:
+    """Yield everything that is wrong in `count` random histories."""
+    tally = Tally() if tally is None else tally
     for _ in range(count):
-        truth, before = draw(rng)
-        world = told(truth, before, module)
-        for venue in venues(truth, module):
-            for room_id in truth.rooms:
-                if (wrong := complaint(truth, world, venue, room_id, module)) is not None:
-                    yield wrong
+        history = live(rng)
+        world = told(history.truth, history.heard, module)
+        oracle = Oracle(history.truth)
+        yield from complaints(history.truth, oracle, world, module, tally)
+        for venue in venues(history.truth, module):
+            readable = module.readable_rooms(venue, None, world)
+            for number, sources in history.said:
+                if module.usable(map(RoomId, sources), readable) and not all(
+                    oracle.allows(as_ours(venue), room) or _unsure_of_itself(history.truth, world, venue, room)
+                    for room in sources
+                ):
+                    yield f"{venue} hears what was said in room {number} from {sorted(sources)}"
