@@ -81,6 +81,20 @@ async def is_read(database: Database, name: str) -> None:
     await until(so)
 
 
+async def test_the_search_command_finds_by_likeness_what_the_asker_may_read(fresh_dsn: str) -> None:
+    async with line_with(fresh_dsn, [WordEmbedder(alike=ALIKE)]) as line:
+        await open_room(line)
+        await line.say("Ana", "cutter dull")
+        await embedded(line.database)
+        shown = len(line.front_end.shown)
+        await line.say("Ben", "/search saw blunt")
+        assert "cutter dull" in (await line.answers(shown + 1))[-1]
+        await run_sql(line.database.dsn, "update voidbot.room_access set known = false",
+                      "update voidbot.communities set access_epoch = access_epoch + 1")  # fmt: skip
+        await line.say("Ben", "/search saw blunt", "elsewhere")
+        assert "cutter dull" not in (await line.answers(shown + 2))[-1]
+
+
 async def test_a_question_without_a_shared_word_is_answered_by_likeness(fresh_dsn: str) -> None:
     embedder = WordEmbedder(alike=ALIKE)
     async with line_with(fresh_dsn, [embedder]) as line:
