@@ -11,8 +11,11 @@ from datetime import datetime, timedelta
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
 from core.domain.vectors import EmbeddingModel, VectorHit
 
-FOUND_FROM = 0.4
-"""Share of the question's weight that a message's own words must hold to be quoted (0 to 1)."""
+FOUND_FROM = 0.3
+"""Share of the question's weight that a message's own words must hold to be quoted (0 to 1).
+
+A word that its neighbours' units hold too weighs less than one that nobody ever said, such as the bot's own name.
+"""
 LIKE_FROM = 0.5
 """Likeness from which a message is found that shares no word with the question (-1 to 1)."""
 HALF_LIFE = timedelta(days=30)
