@@ -1,145 +1,161 @@
 """Words planted in private places are asked for on every road that exists: they show up nowhere else."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+import zipfile
+from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
+import aiohttp
 import pytest
 
+from bot.app import kinds_of
 from bot.commands import COMMANDS
-from core.domain.ids import CommunityId, RoomId, RoomKey
-from core.domain.prompt import ModelRequest
-from core.domain.rooms import ArchiveSwitch, RoomKind
-from core.store import access, archive, people, places
+from bot.readiness import checks_of
+from bot.web.server import HealthServer
+from core.domain.prompt import ModelRequest, PromptKind
+from core.store import lore_search
+from tests.audience.planted import HIDDEN, KINDS, MAY_HOLD, QUESTIONS, ROADS, TALK, canaries, plant
 from tests.fakes import ScriptedModel
-from tests.flows.line import Line, running_line
+from tests.flows.line import HOME, Line, running_line
+from tests.flows.test_audience import ids, open_to
 
-SECRETS = ("7319", "copperfox", "1,950", "1,700", "mill road", "quiet instalment", "marigold")
-PLANTED = ("canaryword", "canaryname", "canaryroom", "canarytopic", "canarydirect", "canaryasked", "canarywhisper")
-QUESTIONS = (
-    "what is the new alarm code, and how does the safe in the back office open?",
-    "does the landlord raise the rent, and is the old dairy an option?",
-    "who gets the award at the open day, and who is behind with the fee?",
-    "what was whispered, and what was said in private about the safe?",
-)
-HIDDEN = ("staff", "dm:tobi", "dm:mara", "vault")
-OUTSIDE = (("Wren", "lobby"), ("Wren", "dm:wren"), ("Root", "workshop"))
-
-
-def probes(answers: list[str]) -> Iterator[str]:
-    """Yield every road to words: each command there is, and talk."""
-    for question in QUESTIONS:
-        yield f"@void {question}"
-        yield f"/search {question}"
-    for room in HIDDEN:
-        yield f"/search room:{room} the"
-        yield f"/search room:#{room} code safe rent private"
-    yield f"/ask private:yes {QUESTIONS[3]}"
-    yield f"/ask {QUESTIONS[0]}"
-    yield "/search person:mara alarm rent fee"
-    yield "/search since:9w person:jonas the"
-    for answer in answers:
-        yield f"/why message:{answer}"
-    yield "/why-silent message:s01"
-    for spec in COMMANDS:
-        yield f"/{spec.path}"
-    yield "/void mode open"
-    yield "/void persona canary"
-    yield "/nothing like this"
+SHORT = (("Wren", "lobby", ROADS), ("Jonas", "lobby", {"search": ROADS["search"][:3], "me": ("/me",)}))
+"""Who asks each day, where, and how; Jonas has lost the room of the staff a moment ago."""
+LONG = (
+    *((person, room, ROADS) for person in ("Wren", "Jonas", "Elif") for room in ("lobby", "workshop")),
+    ("Wren", "dm:wren", ROADS), ("Jonas", "dm:jonas", ROADS), ("Root", "workshop", ROADS),
+)  # fmt: skip
+Asked = tuple[tuple[str, str, dict[str, tuple[str, ...]]], ...]
+ADMIN = tuple(text for path, texts in ROADS.items() if path.startswith("void") for text in texts)
 
 
 def citing() -> ScriptedModel:
-    """A model that cites all it is shown, so that source lines show it too."""
+    """A model that cites all it is shown, so that source lines show it too; now and then wrongly, to be asked again."""
     numbers = count(1)
 
     def answer(request: ModelRequest) -> str:
+        n = next(numbers)
         handles = dict.fromkeys(re.findall(r"\b[mk]\d+\b", request.messages[0].text))
-        return f"Answer {next(numbers)} says so. " + " ".join(f"[{handle}]" for handle in handles)
+        wrong = " [k999]" if n % 5 == 0 else ""
+        return f"Answer {n} says so{wrong}. " + " ".join(f"[{handle}]" for handle in handles)
 
     return ScriptedModel(answer)
 
 
-@pytest.fixture(params=["model", "quotes"])
-async def line(
-    request: pytest.FixtureRequest, fresh_dsn: str, capsys: pytest.CaptureFixture[str]
-) -> AsyncIterator[tuple[Line, ScriptedModel]]:
-    """The sample community with more secrets, told to the bot where it may hear them."""
+def probes(roads: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield every road to words: each command there is, and talk."""
+    yield from TALK
+    for texts in roads.values():
+        yield from texts
+
+
+@pytest.mark.parametrize(
+    ("asked", "quotes"),
+    [
+        pytest.param(SHORT, False, id="model"),
+        pytest.param((("Root", "workshop", {"void": ADMIN}), ("Wren", "dm:wren", {})), True, id="quotes"),
+        pytest.param(LONG, False, id="model-long", marks=pytest.mark.long),
+        pytest.param(LONG, True, id="quotes-long", marks=pytest.mark.long),
+    ],
+)
+async def test_no_planted_word_shows_up_outside(
+    fresh_dsn: str, capsys: pytest.CaptureFixture[str], asked: Asked, quotes: bool
+) -> None:
     model = citing()
-    chosen = model if request.param == "model" else None
-    async with running_line(fresh_dsn, model=chosen, sample=True, log_level="debug") as running:
-        await plant(running)
-        yield running, model
+    async with running_line(fresh_dsn, model=None if quotes else model, sample=True, log_level="debug") as line:
+        await plant(line)
+        await told_in_private(line)
+        before, seen = len(line.front_end.calls), len(model.requests)
+        inside = " ".join(each.text for each in line.front_end.shown.values())
+        inside += " ".join(request.messages[0].text for request in model.requests)
+        assert {"copperfox", "7319", "canaryname"} <= set(canaries(inside))  # there to be found
+        await open_to(line, "staff", "mara")  # Jonas loses it
+        for person, room, roads in asked:
+            for text in probes(roads):
+                assert (await line.say(person, text, room)).outcome == "reply", text
+            await line.quiet()
+        for _, part in line.front_end.calls[before:]:
+            assert canaries(part.text.text) == [], (part.room, part.text.text)
+        for request in model.requests[seen:]:
+            assert canaries(request.system + request.messages[0].text) == []
+        await _look_inside(line)
+        if not quotes:
+            purposes = await line.value("select array_agg(distinct purpose) from voidbot.usage where result = 'ok'")
+            assert {"reply", "summarize"} <= set(purposes or ()) <= {kind.value for kind in PromptKind}  # type: ignore[call-overload]  # names
+    logged = capsys.readouterr()
+    assert "job.done" in logged.err and canaries(logged.err + logged.out) == []
 
 
-async def plant(line: Line) -> None:
-    async with line.database.transaction() as tx:
-        home = CommunityId(await tx.fetchval("select id from voidbot.communities"))
-        mara = await people.find_person(tx, "console", "mara", home)
-        assert mara is not None
-        room = await places.add_room(
-            tx, home, RoomKey("console", "vault"), RoomKind.TERMINAL, "canaryroom",
-            topic="canarytopic", archive=ArchiveSwitch.ON,
-        )  # fmt: skip
-        await access.save_access(tx, room, home, everyone=False, users=[mara.id])
-        staff = RoomId(await tx.fetchval("select id from voidbot.rooms where chat_ref = 'staff'"))
-        stranger = await people.ensure_person(tx, "console", "ghost", home, "canaryname")
-        await archive.add_message(
-            tx,
-            archive.NewMessage(
-                room_id=staff, community_id=home, author_id=stranger.id, platform_ref="c1", kind="text",
-                text="canaryword: the code, the safe, the rent", sent_at=line.clock.now(),
-            ),
-        )  # fmt: skip
+async def told_in_private(line: Line) -> None:
+    """Tell the bot more secrets, where it may hear them, and have them answered there."""
     await line.say("Tobi", "@void hello canarydirect", "dm:tobi")
     await line.say("Mara", "@void hello", "dm:mara")
     async with line.database.transaction() as tx:  # the hard case: direct rooms are archived too
         await tx.execute("update voidbot.rooms set archive = 'on', mode = 'open' where kind = 'dm'")
     await line.say("Tobi", "@void in private I tell you of canarydirect and the safe", "dm:tobi")
-    await line.say("Mara", "@void what is the new alarm code?", "staff")
+    await line.say("Mara", f"@void {QUESTIONS[0]}", "staff")
     await line.say("Mara", "@void is the rent a canaryasked matter?", "staff")
     await line.say("Mara", "@void what does this room know of the safe?", "vault")
     await line.say("Mara", "/ask private:yes was the canarywhisper about the safe?", "lobby")
     await line.say("Mara", "/search canarywhisper safe", "lobby")
+    await line.say("Mara", "/summarize room:staff count:20", "lobby")
     await line.quiet()
 
 
-def canaries(text: str) -> list[str]:
-    low = text.casefold()
-    return [word for word in (*SECRETS, *PLANTED) if re.search(_shape(word), low)]
+async def _look_inside(line: Line) -> None:
+    """Read through every table that is not there for people's words, what answers hold, figures, pages and files."""
+    tables = await line.value(
+        "select array_agg(n.nspname || '.' || c.relname order by 1) from pg_class c join pg_namespace n"
+        " on n.oid = c.relnamespace where c.relkind in ('r', 'p') and n.nspname in ('voidbot', 'queue')"
+    )
+    for table in tables or ():  # type: ignore[attr-defined]  # names
+        if table.removeprefix("voidbot.") not in MAY_HOLD:
+            held = await line.value(f"select coalesce(string_agg(x::text, ' '), '') from {table} x")
+            assert canaries(str(held)) == [], table
+    rows = await line.value(
+        "select string_agg(concat_ws(' ', x.body, p.text), ' ') from voidbot.outbox x"
+        " join voidbot.outbox_parts p on p.outbox_id = x.id join voidbot.rooms r on r.id = x.room_id"
+        " where r.chat_ref <> all($1) and x.private_to is distinct from"
+        " (select id from voidbot.people where account_ref = 'mara')",
+        list(HIDDEN),
+    )
+    assert rows and canaries(str(rows)) == []
+    metrics = line.app.parts.metrics
+    checks = checks_of(line.database, line.app.parts.front_ends)
+    server = HealthServer(checks, metrics.text, line.clock, version="1")
+    async with server, aiohttp.ClientSession() as session:
+        address = await server.start("127.0.0.1", 0)
+        for path in ("", "healthz", "readyz", "metrics"):
+            async with session.get(address.url + path) as answer:
+                assert canaries(await answer.text()) == []
+    said = await line.value(
+        "select string_agg(m.text, ' ') from voidbot.messages m join voidbot.people p on p.id = m.author_id"
+        " where p.account_ref = 'jonas'"
+    )
+    own = set(canaries(str(said)))
+    for text in line.front_end.texts():
+        for name in re.findall(rf"{re.escape(str(HOME))}\S+\.zip", text):
+            with zipfile.ZipFile(Path(name)) as file:
+                found = {word for each in file.namelist() for word in canaries(file.read(each).decode())}
+            assert found <= own  # what one said oneself is in one's own file
 
 
-def _shape(word: str) -> str:
-    # Four digits also occur inside a hash or a time now and then: a number counts as a word of its own.
-    return rf"(?<![0-9a-f]){word}(?![0-9a-f])" if word.isdigit() else re.escape(word)
+async def test_a_new_road_has_to_be_listed(fresh_dsn: str) -> None:
+    assert set(ROADS) == {spec.path for spec in COMMANDS}
+    assert set(PromptKind) == {PromptKind.REPLY, PromptKind.REPAIR, PromptKind.SUMMARIZE}  # each is asked for above
+    async with running_line(fresh_dsn) as line:
+        assert set(KINDS) == set(kinds_of(line.app.parts))
 
 
-async def test_no_planted_word_shows_up_outside(
-    line: tuple[Line, ScriptedModel], capsys: pytest.CaptureFixture[str]
-) -> None:
-    running, model = line
-    before, seen = len(running.front_end.calls), len(model.requests)
-    inside = " ".join(each.text for each in running.front_end.shown.values())
-    inside += " ".join(request.messages[0].text for request in model.requests)
-    assert {"copperfox", "7319", "canaryname", "canarydirect"} <= set(canaries(inside))  # they are there to be found
-    for person, room in OUTSIDE:
-        for text in probes(list(running.front_end.shown)[:before]):
-            assert (await running.say(person, text, room)).outcome == "reply"
-        await running.quiet()
-    for _, part in running.front_end.calls[before:]:
-        assert canaries(part.text.text) == [], (part.room, part.text.text)
-    for request in model.requests[seen:]:
-        assert canaries(request.system + request.messages[0].text) == []
-    for table in ("receipts", "decisions", "outbox"):
-        rows = await running.value(
-            f"select string_agg(x::text, ' ') from voidbot.{table} x join voidbot.rooms r on r.id = x.room_id"
-            " where r.chat_ref <> all($1) and not exists (select from voidbot.people p where p.account_ref = 'mara'"
-            " and p.id = coalesce((to_jsonb(x) ->> 'person_id')::bigint, (to_jsonb(x) ->> 'private_to')::bigint))",
-            list(HIDDEN),
-        )
-        assert rows and canaries(str(rows)) == []
-    assert canaries(running.app.parts.metrics.text().decode()) == []
-    logged = capsys.readouterr()
-    assert "job.done" in logged.err and canaries(logged.err + logged.out) == []
+async def test_lore_of_a_room_is_found_by_its_readers_alone(fresh_dsn: str) -> None:
+    async with running_line(fresh_dsn, sample=True) as line:
+        await plant(line)
+        home, _, staff = await ids(line, "mara", "staff")
+        _, _, lobby = await ids(line, "mara", "lobby")
+        async with line.database.transaction() as tx:
+            assert len(await lore_search.search_chunks(tx, [staff], home, "canarychunk", 5)) == 1
+            assert await lore_search.search_chunks(tx, [lobby], home, "canarychunk", 5) == []
 
 
 async def test_a_hidden_word_and_a_word_nobody_said_get_the_same_answers(fresh_dsn: str) -> None:

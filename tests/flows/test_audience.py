@@ -13,7 +13,7 @@ from tests.flows.line import Line, running_line
 
 async def ids(line: Line, person: str, room: str) -> tuple[CommunityId, PersonId, RoomId]:
     return (
-        CommunityId(int(str(await line.value("select id from voidbot.communities")))),
+        CommunityId(int(str(await line.value("select id from voidbot.communities order by id limit 1")))),
         PersonId(int(str(await line.value("select id from voidbot.people where account_ref = $1", person)))),
         RoomId(int(str(await line.value("select id from voidbot.rooms where chat_ref = $1", room)))),
     )

@@ -1,0 +1,193 @@
+"""Secrets planted in every kind of private place, and the list of every road on which words leave."""
+
+import re
+from datetime import datetime, timedelta
+
+from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
+from core.domain.profile import Anchor, Predicate, SaidBy
+from core.domain.rooms import ArchiveSwitch, RoomKind
+from core.retrieval.indexing import index_all
+from core.store import access, archive, facts, people, places
+from core.store.engine import Tx
+from tests.flows.line import Line
+
+SECRETS = ("7319", "copperfox", "1,950", "1,700", "mill road", "quiet instalment", "marigold")
+"""What the sample community says in its room of the staff."""
+PLANTED = tuple(
+    f"canary{what}"
+    for what in (
+        "word", "name", "room", "topic", "direct", "asked", "whisper", "thread", "import", "deleted", "twin", "other",
+        "file", "caption", "extract", "forward", "poll", "fact", "source", "chunk", "optedout", "edited",
+    )
+)  # fmt: skip
+"""One for each private place: rooms of each kind, names, files, forwards, polls, facts, lore, other communities."""
+HIDDEN = ("staff", "dm:tobi", "dm:mara", "vault", "thread", "import", "gone")
+QUESTIONS = (
+    "what is the new alarm code, and how does the safe in the back office open?",
+    "does the landlord raise the rent, and is the old dairy an option?",
+    "what was whispered, and what was said in private about the safe?",
+)
+ROADS: dict[str, tuple[str, ...]] = {
+    "ask": (f"/ask {QUESTIONS[0]}", f"/ask private:yes {QUESTIONS[2]}"),
+    "search": (
+        *(f"/search {question}" for question in QUESTIONS),
+        *(f"/search room:{room} the safe code" for room in (*HIDDEN, "#staff")),
+        '/search "the code, the safe"', "/search safe -rent", "/search person:mara alarm rent fee",
+        "/search since:9w person:jonas the", "/search since:yesterday safe code rent",
+    ),
+    "summarize": (*(f"/summarize room:{room} since:9w" for room in HIDDEN), "/summarize count:50"),
+    "why": ("/why", *(f"/why message:s{n}" for n in range(1, 6))),
+    "why-silent": ("/why-silent", "/why-silent message:c1"),
+    "me": ("/me",),
+    "me-correct": ("/me-correct 1", "/me-correct works_on something", "/me-correct mood gloomy"),
+    "privacy": ("/privacy",),
+    "room-memory": ("/room-memory",),
+    "link": ("/link", "/link code:AAAAAAAA"),
+    "unlink": ("/unlink", "/unlink account:console:mara"),
+    "export-me": ("/export-me",),
+    "forget-me": ("/forget-me", *(f"/forget-me rooms:{room}" for room in HIDDEN), "/forget-me plan:none"),
+    "usage": ("/usage",),
+    "help": ("/help", "/help search", "/help nothing"),
+    "void status": ("/void status",),
+    "void rooms": ("/void rooms",),
+    "void setup": ("/void setup",),
+    "void mode": ("/void mode", "/void mode open"),
+    "void persona": ("/void persona canary", "/void persona"),
+    "void forget": ("/void forget", "/void forget topic:safe", *(f"/void forget room:{room}" for room in HIDDEN[:3])),
+    "void budget": ("/void budget", "/void budget scope:room unit:answers amount:many"),
+}  # fmt: skip
+"""Every command with what is typed to get at what it must not tell. A command that is not listed fails the suite."""
+TALK = (*(f"@void {question}" for question in QUESTIONS), "/nothing like this", "/")
+KINDS = {
+    "reply": "TALK, with a model and without", "command": "ROADS", "summarize": "ROADS", "send": "what is shown",
+    "export": "the file is read", "erase": "previews here; its result holds counts alone (tests/flows/test_privacy.py)",
+    "index": "says nothing", "upkeep": "says nothing", "sync_source": "says nothing to members",
+    "embed": "vectors: tests/audience/test_stored.py", "reembed": "says nothing", "compare_vectors": "says nothing",
+}  # fmt: skip
+"""Every kind of job with how its words are looked at. A kind that is not listed fails the suite."""
+MAY_HOLD = frozenset(
+    {
+        *("communities", "rooms", "people", "person_names", "messages", "message_revisions", "attachments", "units"),
+        *("term_df", "inbox", "turns", "outbox", "outbox_parts", "profile_facts", "sources", "source_files"),
+        *("source_chunks", "import_errors"),
+    }
+)
+"""The tables that hold people's words. Any other one that does fails the suite."""
+
+
+async def plant(line: Line) -> None:
+    """Put a secret into each private place; nobody but Mara, Jonas and Tobi may read any of them."""
+    async with line.database.transaction() as tx:
+        home = CommunityId(await tx.fetchval("select id from voidbot.communities"))
+        mara = await people.find_person(tx, "console", "mara", home)
+        wren = await people.find_person(tx, "console", "wren", home)
+        assert mara is not None and wren is not None
+        vault = await _room(tx, home, "vault", RoomKind.TERMINAL, "canaryroom", "canarytopic")
+        await access.save_access(tx, vault, home, everyone=False, users=[mara.id])
+        staff = RoomId(await tx.fetchval("select id from voidbot.rooms where chat_ref = 'staff'"))
+        lobby = RoomId(await tx.fetchval("select id from voidbot.rooms where chat_ref = 'lobby'"))
+        ghost = await people.ensure_person(tx, "console", "ghost", home, "canaryname")
+        await people.ensure_person(tx, "console", "root", home, "Root", limits="unlimited")
+        shy = await people.ensure_person(tx, "console", "shy", home, "Shy")
+        thread = await _room(tx, home, "thread", RoomKind.THREAD_PRIVATE, "a thread")
+        await access.save_access(tx, thread, home, everyone=False, users=[mara.id])
+        brought = await _room(tx, home, "import", RoomKind.CHANNEL, "an import")  # nobody knows who reads it
+        gone = await _room(tx, home, "gone", RoomKind.CHANNEL, "a closed one")
+        await access.save_access(tx, gone, home, everyone=True)
+        say = _Sayer(tx, line.clock.now() - timedelta(minutes=30))
+        await say(home, staff, ghost.id, "canaryword: the code, the safe, the rent")
+        await say(home, thread, mara.id, "canarythread about the safe and the code")
+        await say(home, brought, mara.id, "canaryimport about the safe and the rent", origin="import")
+        await say(home, gone, mara.id, "canarydeleted about the safe")
+        await say(home, lobby, shy.id, "canaryoptedout about the safe and the code")
+        await say(home, staff, mara.id, "[poll: the safe? | canarypoll | the code]", kind="poll")
+        await say(home, staff, mara.id, "the safe, as they say: canaryforward", kind="forward")
+        await say(home, lobby, mara.id, "canaryedited about the safe")
+        file = await say(home, staff, mara.id, "[file canaryfile.pdf] the safe")
+        await tx.execute(
+            "insert into voidbot.attachments (message_id, ordinal, name, caption, extracted_text)"
+            " values ($1, 0, 'canaryfile.pdf', 'canarycaption of the safe', 'canaryextract of the code')",
+            file,
+        )
+        fact = await say(home, staff, mara.id, "Wren works on the canaryfact for the safe")
+        anchor = Anchor(fact, 0, 0, 10, mara.id)
+        await facts.add(tx, wren.id, Predicate.WORKS_ON, "the canaryfact", SaidBy.REPORTED, [anchor])
+        await _elsewhere(tx, "twin", say, shares=True)
+        await _elsewhere(tx, "other", say, shares=False)
+        await _lore(tx, home, staff)
+        await index_all(tx)
+        await archive.edit_message(tx, lobby, "c8", "nothing any more", line.clock.now())
+        await tx.execute("update voidbot.people set opted_out = true where id = $1", shy.id)
+        await places.close_room(tx, RoomKey("console", "gone"))
+
+
+async def _room(tx: Tx, home: CommunityId, ref: str, kind: RoomKind, name: str, topic: str = "") -> RoomId:
+    return await places.add_room(tx, home, RoomKey("console", ref), kind, name, topic=topic, archive=ArchiveSwitch.ON)
+
+
+class _Sayer:
+    """Says things in rooms, one a second; `c1` is the first."""
+
+    def __init__(self, tx: Tx, now: datetime) -> None:
+        self._tx, self._now, self._said = tx, now, 0
+
+    async def __call__(
+        self, home: CommunityId, room: RoomId, who: PersonId, text: str, kind: str = "text", origin: str = "live"
+    ) -> MessageId:
+        self._said += 1
+        found = await archive.add_message(
+            self._tx,
+            archive.NewMessage(
+                room_id=room, community_id=home, author_id=who, platform_ref=f"c{self._said}", kind=kind, text=text,
+                sent_at=self._now, origin=origin,
+            ),
+        )  # fmt: skip
+        assert found is not None
+        return found
+
+
+async def _elsewhere(tx: Tx, ref: str, say: _Sayer, *, shares: bool) -> None:
+    """Another community, open to all its members: of the same mind, and of another one."""
+    first = await tx.fetchval("select mind_id from voidbot.communities order by id limit 1")
+    home = CommunityId(
+        await tx.fetchval(
+            "insert into voidbot.communities (platform, chat_ref, name, mind_id) values ('console', $1, $1, $2)"
+            " returning id", ref, first if shares else ref,
+        )
+    )  # fmt: skip
+    room = await _room(tx, home, f"{ref}-room", RoomKind.CHANNEL, ref)
+    await access.save_access(tx, room, home, everyone=True)
+    member = await people.ensure_person(tx, "console", f"{ref}-member", home, "Somebody")
+    await say(home, room, member.id, f"canary{ref} about the safe and the code")
+
+
+async def _lore(tx: Tx, home: CommunityId, staff: RoomId) -> None:
+    """A source of which only the readers of one room may be told."""
+    source = await tx.fetchval(
+        "insert into voidbot.sources (kind, location, name)"
+        " values ('folder', '/canarysource', 'canarysource') returning id"
+    )
+    await tx.execute("insert into voidbot.source_communities (source_id, community_id) values ($1, $2)", source, home)
+    await tx.execute("insert into voidbot.source_rooms (source_id, room_id) values ($1, $2)", source, staff)
+    file = await tx.fetchval(
+        "insert into voidbot.source_files (source_id, path, blob_hash) values ($1, 'canarysource.md', 'h')"
+        " returning id",
+        source,
+    )
+    await tx.execute(
+        "insert into voidbot.source_chunks"
+        " (source_id, file_id, ordinal, line_start, line_end, blob_hash, text, len, tsv)"
+        " select $1, $2, 0, 1, 1, 'h', t, 3, to_tsvector('english', t) from (values ('canarychunk of the safe')) v(t)",
+        source, file,
+    )  # fmt: skip
+
+
+def canaries(text: str) -> list[str]:
+    """Return the secrets that stand in a text."""
+    low = text.casefold()
+    return [word for word in (*SECRETS, *PLANTED) if re.search(_shape(word), low)]
+
+
+def _shape(word: str) -> str:
+    # Four digits also occur inside a hash or a time now and then: a number counts as a word of its own.
+    return rf"(?<![0-9a-f]){word}(?![0-9a-f])" if word.isdigit() else re.escape(word)
