@@ -271,6 +271,8 @@ def _receiver(parts: Parts) -> Receiver:
         timezone=parts.settings.timezone,
         language=parts.settings.language,
         account_hash=parts.desk.key.person,
+        policy=parts.settings.archive.policy,
+        observe=parts.metrics.observe,
         fault=parts.fault,
     )
 
@@ -357,13 +359,10 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         table=COMMANDS,
         privacy=parts.desk,
         vectors=parts.search.embedders,
+        archiving=parts.settings.archive.policy,
     )
     return Dispatcher(
-        table=COMMANDS,
-        services=services,
-        voice=parts.notices.voice,
-        clock=parts.clock,
-        likeness=parts.search.likeness,
+        table=COMMANDS, services=services, voice=parts.notices.voice, clock=parts.clock, likeness=parts.search.likeness
     )
 
 
@@ -373,6 +372,7 @@ def _deliverer(parts: Parts) -> Deliverer:
         clock=parts.clock,
         readable=parts.readable,
         notices=parts.notices,
+        policy=parts.settings.archive.policy,
         observe=parts.metrics.observe,
         fault=parts.fault,
     )

@@ -137,6 +137,7 @@ class Metric:
 
 METRICS: tuple[Metric, ...] = (
     Metric("intake_total", Form.COUNTER, "events taken in", ("platform", "kind", "result")),
+    Metric("archive_skipped_total", Form.COUNTER, "messages that were not archived", ("reason",)),
     Metric("decisions_total", Form.COUNTER, "whether an answer will come", ("outcome", "reason")),
     Metric("units_written_total", Form.COUNTER, "units of the index made or made anew"),
     Metric("vectors_written_total", Form.COUNTER, "vectors made for units"),

@@ -6,12 +6,10 @@ Variables of the process stand above those of the file `.env` in the project fol
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -26,9 +24,11 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, DotEnvSettingsSource
 
+from bot.archive_settings import ArchiveSettings
 from bot.model_list import Listed, Model, ModelEntry, build_model, read_list
 from bot.platform_settings import PlatformSettings, Words
 from bot.search_settings import MINILM, OFF, SearchSettings
+from bot.setting_checks import base_url, lower, people, zone
 from core.domain.errors import Misconfigured
 from core.domain.jobs import MOST_SLOTS
 from core.providers.minilm import MODEL
@@ -55,30 +55,6 @@ class SettingsError(Misconfigured):
 def _in_project(path: Path, info: ValidationInfo) -> Path:
     folder: Path = (info.context or {}).get("folder", PROJECT)
     return folder / path.expanduser()
-
-
-def _lower(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise ValueError("no time zone has this name") from exc
-    return name
-
-
-def _people(refs: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(re.fullmatch(r"[a-z]+:\S+", ref) for ref in refs):
-        raise ValueError("a person is written platform:account")
-    return refs
-
-
-def _base_url(url: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url):
-        raise ValueError("must start with http:// or https:// and hold no password")
-    return url
 
 
 ProjectPath = Annotated[Path, AfterValidator(_in_project)]
@@ -113,7 +89,7 @@ class Settings(BaseModel):
     pg_user: str | None = Field(
         None, alias="VOIDBOT_PG_USER", description="account that the embedded server runs as if we are root"
     )
-    migrate: Annotated[Literal["auto", "refuse"], BeforeValidator(_lower)] = Field(
+    migrate: Annotated[Literal["auto", "refuse"], BeforeValidator(lower)] = Field(
         "refuse",
         alias="VOIDBOT_MIGRATE",
         description="what to do with an older schema on a server: auto or refuse; embedded is always auto",
@@ -126,10 +102,10 @@ class Settings(BaseModel):
     http_port: int = Field(
         8642, ge=0, le=65535, alias="VOIDBOT_HTTP_PORT", description="its port, 0 to 65535; 0 takes a free one"
     )
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lower)] = Field(
         "info", alias="VOIDBOT_LOG_LEVEL", description="debug, info, warning or error"
     )
-    log_format: Annotated[Literal["json", "console"], BeforeValidator(_lower)] = Field(
+    log_format: Annotated[Literal["json", "console"], BeforeValidator(lower)] = Field(
         "json", alias="VOIDBOT_LOG_FORMAT", description="json or console"
     )
 
@@ -140,7 +116,7 @@ class Settings(BaseModel):
         alias="VOIDBOT_NAMES",
         description="names the bot answers to, with commas between them",
     )
-    timezone: Annotated[str, AfterValidator(_zone)] = Field(
+    timezone: Annotated[str, AfterValidator(zone)] = Field(
         "UTC", alias="VOIDBOT_TIMEZONE", description="time zone of new communities, such as Europe/Berlin"
     )
     language: str = Field(
@@ -149,7 +125,7 @@ class Settings(BaseModel):
         alias="VOIDBOT_LANGUAGE",
         description="language of new communities, such as en or pt-BR",
     )
-    operators: Annotated[Words, AfterValidator(_people)] = Field(
+    operators: Annotated[Words, AfterValidator(people)] = Field(
         (),
         alias="VOIDBOT_OPERATORS",
         description="people who may operate the bot: platform:account, with commas between them",
@@ -181,7 +157,7 @@ class Settings(BaseModel):
     model_price_out: Decimal | None = Field(
         None, ge=0, alias="VOIDBOT_MODEL_PRICE_OUT", description="dollars for a million tokens it writes"
     )
-    openai_base_url: Annotated[str, AfterValidator(_base_url)] | None = Field(
+    openai_base_url: Annotated[str, AfterValidator(base_url)] | None = Field(
         None, alias="OPENAI_BASE_URL", description="address of an OpenAI-compatible server, mostly ending in /v1"
     )
     openai_api_key: SecretStr | None = Field(
@@ -219,6 +195,7 @@ class Settings(BaseModel):
     models: tuple[Model, ...] = Field((), exclude=True)
     platforms: PlatformSettings = Field(PlatformSettings(), exclude=True)
     search: SearchSettings = Field(SearchSettings(), exclude=True)
+    archive: ArchiveSettings = Field(ArchiveSettings(), exclude=True)
 
     @property
     def http_outside(self) -> bool:
@@ -258,7 +235,7 @@ class Settings(BaseModel):
         return self
 
 
-SECTIONS: tuple[type[BaseModel], ...] = (Settings, PlatformSettings, SearchSettings)
+SECTIONS: tuple[type[BaseModel], ...] = (Settings, PlatformSettings, SearchSettings, ArchiveSettings)
 
 
 class Environment:
@@ -308,8 +285,8 @@ class Environment:
                 read[section] = self.read_section(section)
             except SettingsError as exc:
                 lines += exc.lines
-        settings, platforms, search = map(read.get, SECTIONS)
-        if not (isinstance(settings, Settings) and isinstance(search, SearchSettings)) or platforms is None:
+        settings, search = read.get(Settings), read.get(SearchSettings)
+        if not isinstance(settings, Settings) or not isinstance(search, SearchSettings) or len(read) < len(SECTIONS):
             raise SettingsError(lines)
         try:
             listed = _listed(settings, self)
@@ -318,7 +295,8 @@ class Environment:
         search = search.model_copy(update={"entries": listed.embeddings})
         if lines := [*lines, *search.wrong()]:
             raise SettingsError(lines)
-        return settings.model_copy(update={"models": listed.models, "platforms": platforms, "search": search})
+        more = {"platforms": read[PlatformSettings], "search": search, "archive": read[ArchiveSettings]}
+        return settings.model_copy(update={"models": listed.models, **more})
 
     def _unknown(self, models: Iterable[type[BaseModel]]) -> list[str]:
         known = sorted({name for model in models for name in variable_names(model)})

@@ -72,6 +72,7 @@ def all_intents() -> discord.Intents:
     """Return everything that is asked for at first."""
     intents = discord.Intents.none()
     intents.guilds = intents.members = intents.guild_messages = intents.dm_messages = True
+    intents.guild_reactions = intents.dm_reactions = True
     intents.message_content = True
     return intents
 

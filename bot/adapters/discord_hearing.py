@@ -16,6 +16,7 @@ from bot.adapters.discord_gateway import Connection, Ear
 from bot.adapters.discord_intake import PASTE_LIMIT_BYTES, PLATFORM, Ignored, Place, Us, noted, paste_of, to_inbound
 from bot.adapters.discord_lanes import Lanes
 from bot.adapters.discord_payload import Payload, number, part, parts, ref, text, time_of, words
+from bot.adapters.discord_reactions import CHANGES, to_reaction
 from bot.adapters.discord_rest import ANY_FAILURE
 from bot.adapters.discord_rooms import (
     Room,
@@ -92,9 +93,12 @@ class Hearing(Ear):
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE":
                 self._take(event, data, place_of(data, client))
             case "MESSAGE_DELETE_BULK":
+                first, *others = [*words(data, "ids"), ""]
+                gone = {**data, "id": first, "also": [each for each in others if each]}
+                self._take("MESSAGE_DELETE", gone, place_of(data, client))
+            case _ if event in CHANGES:
                 place = place_of(data, client)
-                for message_ref in words(data, "ids"):
-                    self._take("MESSAGE_DELETE", {**data, "id": message_ref}, place)
+                self._lanes.put(ref(data, "channel_id"), partial(self._react, event, data, place))
             case "INTERACTION_CREATE" if number(data, "type") == COMMAND:
                 # Acknowledged on a task of its own: it waits for no lane, no lock and no store.
                 interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]  # the wire's own form
@@ -225,6 +229,12 @@ class Hearing(Ear):
         if note:
             message = noted(message, note)
         await self._accept_or_count(message)
+
+    async def _react(self, event: str, data: Payload, place: Place) -> None:
+        await self._open.wait()
+        us = self._who()
+        if us is not None:
+            await self._accept_or_count(to_reaction(event, data, us=us, place=place, now=self._clock.now()))
 
     async def _accept_or_count(self, message: InboundMessage | Ignored) -> None:
         if isinstance(message, Ignored):

@@ -1,5 +1,6 @@
 """Discord's events translated into inbound messages: pure and total, what is none is `Ignored` with a reason."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,6 +37,7 @@ _REPLY_TYPES = frozenset({19})
 _VOICE_FLAG = 1 << 13
 _FORWARD = 1
 _REVISION_LIMIT = 2**31 - 1
+_NAME_HASH_CHARS = 24
 STARTER_GONE = "[the message that this thread began with is gone]"
 
 
@@ -96,27 +98,29 @@ def to_inbound(
         case "MESSAGE_UPDATE":
             return _edited(body, us, place, now, live)
         case "MESSAGE_DELETE":
-            return gone(room, message_ref, us=us, place=place, now=now)
+            return gone(room, [message_ref, *words(body, "also")], us=us, place=place, now=now)
         case _:
             return Ignored(Why.UNKNOWN_EVENT)
 
 
-def gone(room: str, message_ref: str, *, us: Us, place: Place, now: datetime) -> InboundMessage:
-    """Return the deletion of a message; the platform does not say whose it was nor who did it."""
+def gone(room: str, refs: Sequence[str], *, us: Us, place: Place, now: datetime) -> InboundMessage:
+    """Return the deletion of messages, at least one; the platform does not say whose they were nor who did it."""
+    message_ref, *more = refs
     direct = place.surroundings.kind is RoomKind.DM
     return InboundMessage(
         front_end=PLATFORM,
         room=RoomKey(PLATFORM, room),
         message_id=message_ref,
-        event_id=f"gone:{message_ref}",
+        event_id=f"gone:{message_ref}" + (f"+{len(more)}" if more else ""),
         kind=MessageKind.DELETE,
         person_ref=us.bot_ref,
         display_name="",
         username="",
         origin=Origin.SELF,
         text="",
-        sent_at=now,
+        sent_at=time_of(message_ref) or now,
         received_at=now,
+        more_refs=tuple(more),
         surroundings=place.surroundings if place.surroundings.community_ref else None,
         addressed_by=frozenset({Address.DM}) if direct else frozenset(),
     )
@@ -137,6 +141,7 @@ def _edited(body: Payload, us: Us, place: Place, now: datetime, live: bool) -> I
     return replace(
         said,
         kind=MessageKind.EDIT,
+        edited_at=edited_at,
         event_id=f"edit:{said.message_id}:{edited_at.timestamp():.3f}",
         revision=min(_REVISION_LIMIT, max(1, revision)),
     )
@@ -164,7 +169,7 @@ def _said(body: Payload, us: Us, place: Place, now: datetime, live: bool) -> Inb
         message_id=ref(body, "id"),
         event_id=f"said:{ref(body, 'id')}",
         kind=MessageKind.TEXT,
-        person_ref=ref(author, "id"),
+        person_ref=_account(body, author, origin),
         display_name=_shown_name(author, part(body, "member")),
         username=text(author, "username"),
         origin=origin,
@@ -174,6 +179,8 @@ def _said(body: Payload, us: Us, place: Place, now: datetime, live: bool) -> Inb
         reply_to=ref(part(body, "message_reference"), "message_id") or None if kind in _REPLY_TYPES else None,
         attachments=attachments,
         quotes=quotes,
+        forwarded_from=_forwarded_from(body),
+        webhook_ref=ref(body, "webhook_id") if origin is Origin.WEBHOOK else "",
         text_hidden=words_hidden and origin is not Origin.SELF,
         surroundings=place.surroundings,
         addressed_by=_addressed_by(body, content, origin, us, place),
@@ -201,6 +208,21 @@ def _origin(body: Payload, author: Payload, us: Us) -> Origin:
         # A webhook of ours writes in our name; the answer to an interaction is its bot's own word.
         return Origin.SELF if ref(body, "application_id") == us.bot_ref else Origin.WEBHOOK
     return Origin.BOT if author.get("bot") is True else Origin.HUMAN
+
+
+def _account(body: Payload, author: Payload, origin: Origin) -> str:
+    """Return who a message is by: a webhook writes under many names, and each is somebody else."""
+    if origin is not Origin.WEBHOOK:
+        return ref(author, "id")
+    name = hashlib.sha256(text(author, "username").encode("utf-8", "replace")).hexdigest()
+    return f"webhook:{ref(body, 'webhook_id')}:{name[:_NAME_HASH_CHARS]}"
+
+
+def _forwarded_from(body: Payload) -> str:
+    source = part(body, "message_reference")
+    if number(source, "type") != _FORWARD:
+        return ""
+    return f"{ref(source, 'channel_id')}/{ref(source, 'message_id')}"
 
 
 def _shown_name(author: Payload, member: Payload) -> str:

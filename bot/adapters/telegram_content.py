@@ -186,6 +186,11 @@ def forwarded(message: Message, text: str) -> str:
     return labelled(f"forwarded from {_origin(message.forward_origin)}", text)
 
 
+def forward_source(message: Message) -> str:
+    """Return the name of whoever said first what a message forwards."""
+    return _origin(message.forward_origin)
+
+
 def labelled(label: str, text: str) -> str:
     """Return `text` as a quotation below its label; the label alone where there are no words."""
     lines = "".join(f"\n> {line}" for line in text.strip().splitlines())

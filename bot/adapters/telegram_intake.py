@@ -20,6 +20,7 @@ from bot.adapters.addressing import Names, addressed_by_text
 from bot.adapters.telegram_content import (
     QUOTES,
     attachments,
+    forward_source,
     forwarded,
     is_service,
     markdown,
@@ -39,7 +40,7 @@ from bot.adapters.telegram_places import (
     standing,
     topic_ref,
 )
-from core.domain.messages import Address, InboundMessage, MessageKind, Origin
+from core.domain.messages import Address, InboundMessage, MessageKind, Origin, Reaction, ReactionChange
 from core.domain.platforms import CommunityReport
 from core.ports import CommandForm
 
@@ -159,13 +160,13 @@ def _reaction(update_id: int, change: MessageReactionUpdated, known: Known) -> T
     if who is None or not _is_there(change.chat):
         return Ignored(IgnoreReason.UNREADABLE)
     report = chat_report(change.chat, known.topic_of(str(change.chat.id), str(change.message_id)))
-    emoji = [each.emoji if isinstance(each, ReactionTypeEmoji) else "[emoji]" for each in change.new_reaction]
+    emoji = tuple(each.emoji if isinstance(each, ReactionTypeEmoji) else "[emoji]" for each in change.new_reaction)
     heard = InboundMessage(
         front_end=PLATFORM,
         room=report.rooms[-1].key,
         message_id=f"reaction:{update_id}",
         event_id=f"{known.bot_id}:{update_id}",
-        kind=MessageKind.SERVICE,
+        kind=MessageKind.REACTION,
         person_ref=str(who.id),
         display_name=(who.full_name if isinstance(who, User) else who.effective_name) or str(who.id),
         username=who.username or "",
@@ -174,6 +175,7 @@ def _reaction(update_id: int, change: MessageReactionUpdated, known: Known) -> T
         sent_at=change.date,
         received_at=known.now,
         reply_to=str(change.message_id),
+        reaction=Reaction(ReactionChange.SET, emoji),
         surroundings=report.rooms[-1].surroundings,
         live=known.now - change.date <= LIVE_WITHIN,
     )
@@ -265,6 +267,8 @@ class _Reading:
             reply_to=self._reply_to(),
             attachments=files,
             quotes=tuple(shown),
+            forwarded_from=forward_source(message) if quoted else "",
+            edited_at=message.edit_date if self.edited else None,
             surroundings=self._report().rooms[-1].surroundings,
             album_id=message.media_group_id,
             addressed_by=by | {Address.DM} if private else by,

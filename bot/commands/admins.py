@@ -1,6 +1,7 @@
 """Commands for administrators: status, rooms, mode, style."""
 
 from bot.commands.spec import CommandAnswer, CommandCall, Services
+from core.domain.archiving import is_archived
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.prompt import Tier
@@ -29,7 +30,7 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     if unknown := states.get("unknown"):
         lines.append(f"{unknown} answers could not be proved sent; they are never sent again by themselves")
     found = await readable_rooms_of(tx, call, services)
-    kept = sum(room.archived for room in found)
+    kept = sum(is_archived(room, services.archiving) for room in found)
     lines.append(f"Rooms that you may read: {len(found)}, {kept} of them with archive")
     return CommandAnswer("\n".join(lines))
 
@@ -45,7 +46,7 @@ def _models(services: Services) -> str:
 
 async def rooms(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """List the rooms that the asker may read with their mode and switches."""
-    return CommandAnswer("\n".join(_room(room) for room in await readable_rooms_of(tx, call, services)))
+    return CommandAnswer("\n".join(_room(room, services) for room in await readable_rooms_of(tx, call, services)))
 
 
 async def readable_rooms_of(tx: Tx, call: CommandCall, services: Services) -> list[Room]:
@@ -55,8 +56,8 @@ async def readable_rooms_of(tx: Tx, call: CommandCall, services: Services) -> li
     return [room for room in await places.list_rooms(tx, call.community_id) if room.id in known]
 
 
-def _room(room: Room) -> str:
-    archived = "archive on" if room.archived else "archive off"
+def _room(room: Room, services: Services) -> str:
+    archived = "archive on" if is_archived(room, services.archiving) else "archive off"
     return f"#{shown_name(room.name)} · {room.kind} · {room.mode} · {archived} · style {room.persona}"
 
 
@@ -65,15 +66,16 @@ async def mode(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     wanted = None if (value := call.options.get("mode")) is None else RoomMode(value)
     switch = None if (value := call.options.get("archive")) is None else ArchiveSwitch(value)
     if wanted is None and switch is None:
-        return CommandAnswer(_room(call.room))
-    archived = call.room.archived if switch is None else switch is ArchiveSwitch.ON
+        return CommandAnswer(_room(call.room, services))
+    before = is_archived(call.room, services.archiving)
+    archived = before if switch is None else switch is ArchiveSwitch.ON
     after = wanted or call.room.mode
     if after in (RoomMode.LURK, RoomMode.OPEN) and not archived:
         raise InputRejected(f"mode: {after} needs the archive; use /void mode {after} archive:on")
     await places.save_mode(tx, call.room.id, mode=wanted, archive=switch)
     language = call.room.language
     lines = [services.stock.pick(language, StockKey.ROOM_MODE_SET, 0, mode=after)]
-    begins = switch is ArchiveSwitch.ON and not call.room.archived
+    begins = switch is ArchiveSwitch.ON and not before
     if begins:
         lines.append(services.stock.pick(language, StockKey.ROOM_ARCHIVE_ON, 0))
     return CommandAnswer("\n".join(lines), concerns_all=begins)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from bot.commands.spec import CommandAnswer, CommandCall, Services
+from core.domain.archiving import is_archived
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.ids import PersonId, RoomId
@@ -118,7 +119,7 @@ async def privacy(tx: Tx, call: CommandCall, services: Services) -> CommandAnswe
 async def room_memory(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Show what is kept of this room: since when, how much, for how long, who turned it on."""
     kept = await preview.count_room(tx, call.room.id)
-    lines = [f"Archive: {'on' if call.room.archived else 'off'}"]
+    lines = [f"Archive: {'on' if is_archived(call.room, services.archiving) else 'off'}"]
     if kept.set_at is not None:
         lines[0] += f", set {kept.set_at.astimezone(call.tz):%Y-%m-%d} by {kept.set_by or 'an administrator'}"
     since = f", the oldest of {kept.first.astimezone(call.tz):%Y-%m-%d}" if kept.first is not None else ""

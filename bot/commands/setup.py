@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from bot.commands.admins import readable_rooms_of
 from bot.commands.spec import CommandAnswer, CommandCall, Services
+from core.domain.archiving import is_archived
 from core.domain.ids import RoomId
 from core.domain.rooms import Room, RoomKind, RoomMode
 from core.prompt.fences import shown_name
@@ -30,24 +31,25 @@ async def setup(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     rooms = await readable_rooms_of(tx, call, services)
     rooms.sort(key=lambda room: room.id != call.room.id)  # this one first
     world = await access.load_world(tx, call.community_id, [])
+    kept = {room.id for room in rooms if is_archived(room, services.archiving)}
     known = {room_id for room_id, room in world.rooms.items() if room.known}
     refused = await refusals.last_refusals(tx, [room.id for room in rooms])
     lines = []
     for room in rooms[:SHOWN_ROOMS]:
-        lines.append(_room(room, here=room.id == call.room.id, known=room.id in known))
+        lines.append(_room(room, here=room.id == call.room.id, known=room.id in known, kept=room.id in kept))
         lines += [f"  ! {each}" for each in _in_the_way(room, refused.get(room.id))]
     if len(rooms) > SHOWN_ROOMS:
         lines.append(f"and {len(rooms) - SHOWN_ROOMS} more; /void rooms lists them all")
-    lines += ["", "Next:", *(f"- {each}" for each in _next(call, rooms, known, refused))]
+    lines += ["", "Next:", *(f"- {each}" for each in _next(call, rooms, known, kept, refused))]
     return CommandAnswer("\n".join(lines), sources=frozenset(room.id for room in rooms))
 
 
-def _room(room: Room, *, here: bool, known: bool) -> str:
+def _room(room: Room, *, here: bool, known: bool, kept: bool) -> str:
     parts = [
         f"#{shown_name(room.name)}" + (" (here)" if here else ""),
         str(room.kind),
         str(room.mode),
-        "archive on" if room.archived else "archive off",
+        "archive on" if kept else "archive off",
         "readers known" if known else "readers not known",
     ]
     return " · ".join(parts)
@@ -63,17 +65,21 @@ def _in_the_way(room: Room, refused: RefusedSend | None) -> Iterator[str]:
 
 
 def _next(
-    call: CommandCall, rooms: list[Room], known: set[RoomId], refused: Mapping[RoomId, RefusedSend]
+    call: CommandCall,
+    rooms: list[Room],
+    known: set[RoomId],
+    kept: set[RoomId],
+    refused: Mapping[RoomId, RefusedSend],
 ) -> Iterator[str]:
     """Yield what to type next: first for this room, then what concerns several, then what is always of use."""
     here = call.room
     if here.mode is RoomMode.SILENT:
         yield "/void mode mention — I answer here when I am mentioned or replied to"
-    if not here.archived and here.kind is not RoomKind.DM:
+    if here.id not in kept and here.kind is not RoomKind.DM:
         yield "/void mode lurk archive:on — here I answer to my name too, and keep what is said so that I can quote it"
     elif here.mode is RoomMode.MENTION and here.kind is not RoomKind.DM:
         yield "/void mode lurk — here I answer to my name too"
-    if others := [room for room in rooms if room.id != here.id and not room.archived]:
+    if others := [room for room in rooms if room.id != here.id and room.id not in kept]:
         yield f"the same in other rooms, typed there: {len(others)} of them keep nothing"
     unknown = [room for room in rooms if room.id not in known]
     if unknown:

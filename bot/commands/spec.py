@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from core.domain.archiving import ROOMS_ALONE, ArchivePolicy
 from core.domain.ids import CommunityId, PersonId, RoomId, TurnId
 from core.domain.jobs import NewJob
 from core.domain.retrieval import Near, Query
@@ -117,6 +118,7 @@ class Services:
     table: "Sequence[CommandSpec]"
     privacy: Desk
     vectors: Collection[str] = ()
+    archiving: ArchivePolicy = ROOMS_ALONE
 
 
 Handler = Callable[[Tx, CommandCall, Services], Awaitable[CommandAnswer]]

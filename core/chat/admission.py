@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.chat.answers import Asked
+from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Keep, Skip, SkipReason, archive_decision
 from core.domain.budgets import PersonLimits
 from core.domain.ids import InboxId, PersonId
 from core.domain.messages import InboundMessage, MessageKind
-from core.domain.rooms import Community, Room, RoomKind
+from core.domain.rooms import Community, Room
 from core.store import erasures, people
 from core.store.engine import Tx
 from core.store.people import PersonStanding
@@ -29,12 +30,18 @@ class Arrival:
     dm_memory: bool
     limits: PersonLimits
     trace: str
+    policy: ArchivePolicy = ROOMS_ALONE
+
+    @property
+    def decision(self) -> Keep | Skip:
+        """Whether what is said is archived, as the operator, the room and the person have chosen."""
+        decision = archive_decision(self.room, self.policy, agrees=self.dm_memory)
+        return Skip(SkipReason.OPTED_OUT) if self.opted_out and isinstance(decision, Keep) else decision
 
     @property
     def keeps(self) -> bool:
-        """Whether what is said is archived, as the room and the person have chosen."""
-        direct = self.room.kind is RoomKind.DM
-        return self.room.archived and not self.opted_out and (self.dm_memory or not direct)
+        """Whether what is said is archived."""
+        return isinstance(self.decision, Keep)
 
     def asked(self, inbox_id: InboxId) -> Asked:
         """Return what an answer carries along."""

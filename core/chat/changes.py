@@ -1,26 +1,30 @@
 """What later edits and deletions do to messages, to turns that wait or run, and to answers already given."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from core.chat.admission import Arrival
+from core.chat.keeping import keep_edit
+from core.domain.archiving import is_archived
 from core.domain.ids import InboxId, TurnId
-from core.domain.messages import InboundMessage
 from core.domain.rooms import Room
 from core.domain.speech import SilenceReason
-from core.store import archive, decisions, inbox, outbox
+from core.store import archive, decisions, inbox, outbox, proxies
 from core.store.engine import Tx
 
 ADDRESS_ADDED_UNTIL = timedelta(minutes=5)
 """How old a message may be that an edit turns into one addressed to us."""
 
 
-async def apply_edit(tx: Tx, room: Room, message: InboundMessage, now: datetime) -> InboxId | None:
+async def apply_edit(tx: Tx, arrival: Arrival, now: datetime) -> InboxId | None:
     """Store the newer text; change a turn that has shown nothing yet.
 
     Returns:
         The event to answer now, if the edit is what made the message speak to us; else None.
     """
+    message, room = arrival.message, arrival.room
     text = message.told()
-    await archive.edit_message(tx, room.id, message.message_id, text, message.received_at)
+    await keep_edit(tx, arrival)
     found = await inbox.find_by_message(tx, message.front_end, room.id, message.message_id)
     if found is None:
         return None
@@ -38,13 +42,32 @@ async def apply_edit(tx: Tx, room: Room, message: InboundMessage, now: datetime)
     return None
 
 
-async def apply_delete(tx: Tx, room: Room, message: InboundMessage) -> None:
-    """Bury the message; cancel its turn if nothing else was asked in it; note it in the receipt."""
-    await archive.bury_message(tx, room.id, message.message_id, "deleted")
-    await outbox.mark_source_gone(tx, room.id, message.message_id)
-    found = await inbox.find_by_message(tx, message.front_end, room.id, message.message_id)
+async def apply_delete(tx: Tx, arrival: Arrival, halves: Callable[[str], bool]) -> None:
+    """Bury what was deleted, cancel the turns in which nothing else was asked, and note it in the receipts.
+
+    `halves`: whether a message stands on as its copy; then its deletion is no more than the end of the original.
+    """
+    message, room = arrival.message, arrival.room
+    refs = (message.message_id, *message.more_refs)
+    unheard_at = message.sent_at if is_archived(room, arrival.policy) else None
+    await archive.bury_messages(tx, room.id, refs, "deleted", unheard_at=unheard_at)
+    for ref in refs:
+        await outbox.mark_source_gone(tx, room.id, ref)
+        if not halves(ref):
+            await withdraw_message(tx, room, message.front_end, ref)
+
+
+async def withdraw_message(tx: Tx, room: Room, front_end: str, message_ref: str) -> None:
+    """Take a message that is gone out of the turn that it was asked in."""
+    found = await inbox.find_by_message(tx, front_end, room.id, message_ref)
     if found is not None:
         await _withdraw(tx, *found, SilenceReason.TRIGGER_DELETED)
+
+
+async def is_answered(tx: Tx, room: Room, front_end: str, message_ref: str) -> bool:
+    """Return whether words in answer to a message may be seen already."""
+    found = await inbox.find_by_message(tx, front_end, room.id, message_ref)
+    return found is not None and found[1] is not None and await proxies.was_answered(tx, found[1])
 
 
 async def _withdraw(tx: Tx, inbox_id: InboxId, turn_id: TurnId | None, reason: SilenceReason) -> None:

@@ -12,9 +12,10 @@ from typing import assert_never
 
 from core.chat.notices import Notices
 from core.chat.work import SendWork, turn_job
+from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Keep, archive_decision
 from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Discard, Ok, Outcome, Retry, Snooze
-from core.domain.rooms import Room, RoomMode, RoomState
+from core.domain.rooms import Room, RoomKind, RoomMode, RoomState
 from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKind
 from core.jobs.executor import Fault, JobContext, Observe
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
@@ -65,12 +66,16 @@ class _Send:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverer:
-    """What delivery needs. `front_ends`: those whose connection this process owns. `fault`: for crash tests."""
+    """What delivery needs. `front_ends`: those whose connection this process owns. `fault`: for crash tests.
+
+    `policy`: what the operator lets be archived.
+    """
 
     front_ends: Mapping[str, FrontEnd]
     clock: Clock
     readable: ReadableRooms
     notices: Notices
+    policy: ArchivePolicy = ROOMS_ALONE
     observe: Observe = lambda name, value, labels: None
     fault: Fault = lambda point: None
 
@@ -287,9 +292,13 @@ class Deliverer:
             await outbox.close(tx, row.id, OutboxState.UNKNOWN, "no proof that it arrived")
             return Ok()
         await outbox.close(tx, row.id, OutboxState.SENT)
-        if room.archived and row.private_to is None:
+        if row.private_to is None and await self._keeps(tx, room):
             await self._remember(tx, row, room, parts, self.clock.now())
         return Ok()
+
+    async def _keeps(self, tx: Tx, room: Room) -> bool:
+        agrees = room.kind is not RoomKind.DM or await people.agrees_to_dm(tx, room.id)
+        return isinstance(archive_decision(room, self.policy, agrees=agrees), Keep)
 
     async def _remember(self, tx: Tx, row: OutboxRow, room: Room, parts: Sequence[PartRow], now: datetime) -> None:
         """Archive our own words, with the rooms they were made from: they are no freer than those."""

@@ -2,26 +2,29 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from core.chat.admission import Arrival, Unwelcome, admit
-from core.chat.changes import apply_delete, apply_edit
+from core.chat.changes import apply_delete, apply_edit, is_answered, withdraw_message
+from core.chat.keeping import keep, keep_reaction
+from core.chat.meeting import meet
 from core.chat.notices import Notices
+from core.chat.proxies import Pair, ProxyWatch
 from core.chat.work import turn_job
+from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Skip
 from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, parse_limits
 from core.domain.errors import Conflict
 from core.domain.ids import InboxId, JobId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
-from core.domain.platforms import Surroundings
-from core.domain.rooms import Community, RoomKind
+from core.domain.proxies import PROXIED_FOR, PROXY_WINDOW
+from core.domain.rooms import Community
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
-from core.jobs.executor import Fault
+from core.jobs.executor import Fault, Observe
 from core.ports import Accepted, Clock
-from core.store import access, archive, budgets, decisions, inbox, jobs, people, places, rates
+from core.store import access, budgets, decisions, inbox, jobs, people, places, proxies, rates
 from core.store.engine import Database, Tx
-from core.store.places import Place
 
 CONFLICT_TRIES = 5
 ANSWERED_UNTIL = timedelta(minutes=15)
@@ -38,7 +41,8 @@ class Receiver:
     exist only here, so that we must check ourselves who may enter (the terminal). `question_of` returns the
     question of an `/ask` and whether its answer is private; None for any other command. `operators`: people
     who may operate the bot, as platform:account. `timezone`, `language`: of new communities.
-    `account_hash`: under which the ledger of erasures knows an account. `fault`: for crash tests.
+    `account_hash`: under which the ledger of erasures knows an account. `policy`: what the operator lets be archived.
+    `watch`: what was said in the last seconds, to tell copies from originals. `fault`: for crash tests.
     """
 
     database: Database
@@ -51,6 +55,9 @@ class Receiver:
     timezone: str = "UTC"
     language: str = "en"
     account_hash: Callable[[str, str], str] = lambda platform, account_ref: ""
+    policy: ArchivePolicy = ROOMS_ALONE
+    watch: ProxyWatch = field(default_factory=ProxyWatch)
+    observe: Observe = lambda name, value, labels: None
     fault: Fault = lambda point: None
 
     async def accept(self, message: InboundMessage) -> Accepted:
@@ -75,37 +82,48 @@ class Receiver:
         raise AssertionError("the last try returns or raises")
 
     async def _store_once(self, message: InboundMessage) -> Accepted:
+        pair = self.watch.pair(message)
         async with self.database.transaction() as tx:
-            accepted = await self._receive(tx, message)
+            accepted = await self._receive(tx, pair)
             self.fault("A.written")
         self.fault("A.committed")
+        if not accepted.duplicate:
+            self.watch.note(pair)
         return accepted
 
-    async def _receive(self, tx: Tx, message: InboundMessage) -> Accepted:
-        if message.kind is MessageKind.DELETE and await places.find_place(tx, message.room) is None:
-            return Accepted("no_speech", SilenceReason.NOT_ADDRESSED, 0)  # nothing of that room was ever heard
+    async def _receive(self, tx: Tx, pair: Pair) -> Accepted:
+        message = pair.message
+        if message.kind in (MessageKind.DELETE, MessageKind.REACTION):
+            place = await places.find_place(tx, message.room)
+            if place is None:  # nothing of that room was ever heard
+                return Accepted("no_speech", SilenceReason.NOT_ADDRESSED, 0)
+            if message.kind is MessageKind.REACTION:
+                await keep_reaction(tx, place, message, lambda: self._arrive(tx, message))
+                return Accepted("no_speech", SilenceReason.NOT_ADDRESSED, place.room.id)
         arrival = await self._arrive(tx, message)
         if message.front_end in self.keeps_doors and not await access.may_enter(tx, arrival.room.id, arrival.person_id):
             return await _turn_away(tx, arrival)
         match message.kind:
             case MessageKind.TEXT | MessageKind.COMMAND:
-                return await self._take(tx, arrival)
+                return await self._take(tx, arrival, pair)
             case MessageKind.EDIT | MessageKind.DELETE if await _store(tx, arrival, keep_text=False) is None:
                 return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
             case MessageKind.EDIT:
-                added = await apply_edit(tx, arrival.room, message, self.clock.now())
+                added = await apply_edit(tx, arrival, self.clock.now())
                 if added is not None:
                     return await self._answer(tx, arrival, added)
             case MessageKind.DELETE:
-                await apply_delete(tx, arrival.room, message)
-            case MessageKind.BUTTON | MessageKind.SERVICE:
+                await apply_delete(tx, arrival, lambda ref: self.watch.is_half(message.room, ref))
+            case MessageKind.BUTTON | MessageKind.REACTION | MessageKind.SERVICE:
                 pass
         return _silent(arrival, SilenceReason.NOT_ADDRESSED)
 
     async def _arrive(self, tx: Tx, message: InboundMessage) -> Arrival:
-        place = await places.find_place(tx, message.room) or await self._meet(tx, message)
-        room = place.room
+        place = await places.find_place(tx, message.room)
         own = message.front_end in self.keeps_doors
+        if place is None:
+            place = await meet(tx, message, own=own, timezone=self.timezone, language=self.language)
+        room = place.room
         person = await people.ensure_person(
             tx,
             message.room.platform,
@@ -115,7 +133,7 @@ class Receiver:
             is_bot=message.origin in _MACHINES,
             limits="unlimited" if own else "default",
             typed=own,
-            renames=message.kind is not MessageKind.DELETE,  # who deletes a message is not told
+            renames=bool(message.display_name),  # who deletes a message is not told
         )
         if message.kind is not MessageKind.DELETE:
             await admit(tx, message, person, self.account_hash)
@@ -128,54 +146,45 @@ class Receiver:
             dm_memory=person.dm_memory,
             limits=parse_limits(person.limits),
             trace=secrets.token_hex(8),
+            policy=self.policy,
         )
 
-    async def _meet(self, tx: Tx, message: InboundMessage) -> Place:
-        """Make rows for a room never seen: readable by itself alone unless it is our own, archive off."""
-        about = self._surroundings(message)
-        community_id = await places.add_community(
-            tx,
-            message.room.platform,
-            about.community_ref,
-            about.community_name or about.community_ref,
-            timezone=self.timezone,
-            language=self.language,
-        )
-        room_id = await places.meet_room(tx, community_id, message.room, about)
-        if about.kind is RoomKind.DM:
-            person = await people.ensure_person(
-                tx, message.room.platform, message.person_ref, community_id, message.display_name
-            )
-            await access.save_access(tx, room_id, community_id, everyone=False, users=[person.id])
-        elif message.front_end in self.keeps_doors:
-            await access.save_access(tx, room_id, community_id, everyone=True)
-        return await places.load_place(tx, room_id)
-
-    def _surroundings(self, message: InboundMessage) -> Surroundings:
-        """Return what is known of the message's room: as the platform tells it, or as it is with our own rooms."""
-        if message.surroundings is not None:
-            return message.surroundings
-        own = message.front_end in self.keeps_doors
-        direct = Address.DM in message.addressed_by
-        return Surroundings(
-            community_ref=message.front_end if own else message.room.chat_ref,
-            kind=RoomKind.DM if direct else RoomKind.TERMINAL if own else RoomKind.CHANNEL,
-            name=message.room.chat_ref,
-        )
-
-    async def _take(self, tx: Tx, arrival: Arrival) -> Accepted:
+    async def _take(self, tx: Tx, arrival: Arrival, pair: Pair) -> Accepted:
+        if pair.original is not None or pair.copy is not None:
+            arrival = await self._one_of_two(tx, arrival, pair)
         addressed = bool(arrival.message.addressed_by)
         inbox_id = await _store(tx, arrival, keep_text=addressed or arrival.message.album_id is not None)
         if inbox_id is None:
             return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
-        if arrival.keeps and self._is_talk(arrival.message):
-            await _archive(tx, arrival)
+        if self._is_talk(arrival.message) and not await self._keep(tx, arrival, pair):
+            await inbox.withdraw(tx, inbox_id)
+            return _silent(arrival, SilenceReason.TRIGGER_DELETED)
         joined = await self._join(tx, arrival, inbox_id)
         if joined is not None:
             return Accepted("reply", None, arrival.room.id, joined)
         if not addressed:
             return _silent(arrival, SilenceReason.NOT_ADDRESSED)
-        return await self._answer(tx, arrival, inbox_id)
+        return await self._answer(tx, arrival, inbox_id, pair.copy)
+
+    async def _keep(self, tx: Tx, arrival: Arrival, pair: Pair) -> bool:
+        """Archive the message if it is to be archived; return False if it is known to be gone."""
+        decision = arrival.decision
+        if isinstance(decision, Skip):
+            reason = decision.reason
+            tx.on_commit(lambda: self.observe("archive_skipped_total", 1, {"reason": reason}))
+            return True
+        return await keep(tx, arrival, pair)
+
+    async def _one_of_two(self, tx: Tx, arrival: Arrival, pair: Pair) -> Arrival:
+        """Note that the room's messages are copied; of the two halves one is answered, the one that stays."""
+        await proxies.note_copy(tx, arrival.room.key)
+        if pair.original is None:
+            return arrival
+        original, front_end = pair.original.message_id, arrival.message.front_end
+        if await is_answered(tx, arrival.room, front_end, original):
+            return replace(arrival, message=replace(arrival.message, addressed_by=frozenset()))
+        await withdraw_message(tx, arrival.room, front_end, original)
+        return arrival
 
     async def _join(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> TurnId | None:
         """Make the message the rest of what its author has just begun to ask; addressed or not, it is one question."""
@@ -201,14 +210,18 @@ class Receiver:
             return asked is not None and not asked[1]
         return message.origin is not Origin.SELF
 
-    async def _answer(self, tx: Tx, arrival: Arrival, inbox_id: InboxId) -> Accepted:
+    async def _answer(
+        self, tx: Tx, arrival: Arrival, inbox_id: InboxId, copy: InboundMessage | None = None
+    ) -> Accepted:
         community = arrival.community
         reason, gates = await self._gates(tx, arrival, community, inbox_id)
         version = community.settings_version
         if reason is not None:
             await _decide(tx, arrival, inbox_id, reason, version, gates)
             return _silent(arrival, reason)
-        turn_id, job_id = await self._open(tx, arrival, inbox_id, private=self._private(arrival, community))
+        turn_id, job_id = await self._open(
+            tx, arrival, inbox_id, private=self._private(arrival, community), target=copy or arrival.message
+        )
         await _decide(tx, arrival, inbox_id, None, version, gates, turn_id, job_id)
         return Accepted("reply", None, arrival.room.id, turn_id)
 
@@ -227,7 +240,8 @@ class Receiver:
         if message.voice_alone:
             await self.notices.unheard(tx, arrival.asked(inbox_id))
             return SilenceReason.UNREADABLE, {"kind": "voice"}
-        wait_s = await _pace(tx, arrival)
+        # The original of a copy has asked for it already.
+        wait_s = None if message.origin is Origin.PROXIED else await _pace(tx, arrival)
         if wait_s is not None:
             await self.notices.wait(tx, arrival.asked(inbox_id), wait_s)
             return SilenceReason.RATE_LIMITED, {"wait_s": round(wait_s)}
@@ -250,19 +264,23 @@ class Receiver:
         open_talk = should_reply(arrival.room, frozenset({Address.MENTION}), arrival.message.origin, local)
         return isinstance(open_talk, NoSpeech)
 
-    async def _open(self, tx: Tx, arrival: Arrival, inbox_id: InboxId, *, private: bool) -> tuple[TurnId, JobId | None]:
-        """Open a turn with the job that answers it."""
+    async def _open(
+        self, tx: Tx, arrival: Arrival, inbox_id: InboxId, *, private: bool, target: InboundMessage
+    ) -> tuple[TurnId, JobId | None]:
+        """Open a turn with the job that answers it; `target`: what the answer is a reply to."""
         message, room = arrival.message, arrival.room
         command = message.kind is MessageKind.COMMAND
         asked = self.question_of(message.text) if command else None
         window = timedelta()
         if message.quiet_window and not command:
             window = quiet_window(message, self.text_limits[message.front_end])
+            if target is message and message.origin is Origin.HUMAN:
+                window = await _until_copied(tx, arrival, window)
         if asked is not None:
             await inbox.set_text(tx, inbox_id, asked[0])
         turn_id = await inbox.open_turn(
             tx,
-            message,
+            replace(target, event_id=message.event_id),
             community_id=room.community_id,
             room_id=room.id,
             person_id=arrival.person_id,
@@ -305,23 +323,11 @@ async def _store(tx: Tx, arrival: Arrival, *, keep_text: bool) -> InboxId | None
     )
 
 
-async def _archive(tx: Tx, arrival: Arrival) -> None:
-    message = arrival.message
-    direct = Address.DM in message.addressed_by  # where everything is said to the bot, not all of it is a question
-    await archive.add_message(
-        tx,
-        archive.NewMessage(
-            room_id=arrival.room.id,
-            community_id=arrival.room.community_id,
-            author_id=arrival.person_id,
-            platform_ref=message.message_id,
-            kind=archive.PROMPT_KIND if message.addressed_by and not direct else message.kind,
-            text=message.told(),
-            sent_at=message.sent_at,
-            reply_to_ref=message.reply_to,
-            origin="live" if message.live else "catchup",
-        ),
-    )
+async def _until_copied(tx: Tx, arrival: Arrival, window: timedelta) -> timedelta:
+    """Return how long to wait where a proxy service may be about to say it again by a webhook."""
+    if arrival.message.live and await proxies.are_copied(tx, arrival.room.key, PROXIED_FOR):
+        return max(window, PROXY_WINDOW)
+    return window
 
 
 async def _decide(

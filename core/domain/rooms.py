@@ -38,11 +38,15 @@ class RoomState(StrEnum):
 
 
 class ArchiveSwitch(StrEnum):
-    """An administrator's word on keeping a room's messages; `inherit` takes the parent's."""
+    """An administrator's word on keeping a room's messages; `inherit` takes the parent's.
+
+    `never` excludes the room with everything that hangs on it, whatever is said of that.
+    """
 
     ON = "on"
     OFF = "off"
     INHERIT = "inherit"
+    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Community:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A place where messages appear."""
+    """A place where messages appear. `archive_above`: the switch of the room that it hangs on."""
 
     id: RoomId
     community_id: CommunityId
@@ -86,7 +90,9 @@ class Room:
     name: str
     topic: str
     mode: RoomMode
-    archived: bool
+    archive: ArchiveSwitch
+    archive_above: ArchiveSwitch | None
+    community_active: bool
     unattended: bool
     state: RoomState
     language: str

@@ -134,6 +134,16 @@ async def is_gone(tx: Tx, room_id: RoomId, platform_ref: str) -> bool | None:
     return gone
 
 
+_OWN = """
+update voidbot.messages set proxy_of = $3, index_state = 'queued'
+where room_id = $1 and platform_ref = $2 and deleted_at is null"""
+
+
+async def give_owner(tx: Tx, room_id: RoomId, platform_ref: str, person_id: PersonId) -> None:
+    """Note whose words an archived message under another name has shown."""
+    await tx.execute(_OWN, room_id, platform_ref, person_id)
+
+
 async def says_otherwise(tx: Tx, room_id: RoomId, platform_ref: str, text: str) -> bool:
     """Return whether a message is archived with other words than these."""
     return bool(
@@ -241,7 +251,8 @@ JOINS = """
 join voidbot.rooms r on r.id = m.room_id join voidbot.people p on p.id = m.author_id
 left join voidbot.person_names n on n.person_id = p.id and n.kind = 'display' and n.valid_to is null"""
 USABLE = """
-    m.room_id = any($1::bigint[]) and m.deleted_at is null and not p.opted_out
+    m.room_id = any($1::bigint[]) and m.deleted_at is null and r.searchable and not p.opted_out
+    and not exists (select 1 from voidbot.people o where o.id = m.proxy_of and o.opted_out)
     and (m.sources is null or m.sources <@ $1::bigint[])"""
 _TRANSCRIPT = f"""
 {COLUMNS} from (

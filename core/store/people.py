@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.domain.budgets import PersonLimits, parse_limits
-from core.domain.ids import CommunityId, PersonId
+from core.domain.ids import CommunityId, PersonId, RoomId
 from core.domain.platforms import MemberReport
 from core.store import access
 from core.store.engine import Tx
@@ -97,6 +97,16 @@ async def ensure_person(
         )
         await access.raise_epoch(tx, community_id)
     return replace(found, name=name, member=True, met=met)
+
+
+_WEBHOOK = """
+update voidbot.people set kind = case when $2 then 'proxy' else 'webhook' end, is_bot = not $2
+where id = $1 and kind <> case when $2 then 'proxy' else 'webhook' end and kind <> 'proxy'"""
+
+
+async def mark_webhook(tx: Tx, person_id: PersonId, *, proxied: bool) -> None:
+    """Note what stands behind a webhook's name: a machine, or from the first time on somebody whose words it shows."""
+    await tx.execute(_WEBHOOK, person_id, proxied)
 
 
 async def _rename(tx: Tx, person_id: PersonId, name: str) -> None:
@@ -216,6 +226,15 @@ async def load_choices(tx: Tx, person_id: PersonId) -> dict[str, bool]:
     if row is None:
         raise LookupError(f"no person {person_id}")
     return dict(zip(CHOICES, row.values(), strict=True))
+
+
+async def agrees_to_dm(tx: Tx, room_id: RoomId) -> bool:
+    """Return whether nobody who reads this direct room has declined that it is archived."""
+    return not await tx.fetchval(
+        "select exists (select 1 from voidbot.room_access_users u join voidbot.people p on p.id = u.person_id"
+        " where u.room_id = $1 and (p.opted_out or not p.dm_memory))",
+        room_id,
+    )
 
 
 async def save_choices(tx: Tx, person_id: PersonId, choices: Mapping[str, bool]) -> None:

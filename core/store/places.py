@@ -12,7 +12,7 @@ from core.store.words import clean
 _ROOM_COLUMNS = """
 r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
 r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
-case when r.archive = 'inherit' then coalesce(p.archive, 'off') else r.archive end = 'on' as archived"""
+r.archive, p.archive as archive_above"""
 _ROOM_FROM = """
 from voidbot.rooms r join voidbot.communities c on c.id = r.community_id left join voidbot.rooms p on p.id = r.parent_id
 """
@@ -39,7 +39,9 @@ def room_of(row: Row) -> Room:
         name=row["name"],
         topic=row["topic"],
         mode=RoomMode(row["mode"]),
-        archived=row["archived"] and not gone,
+        archive=ArchiveSwitch(row["archive"]),
+        archive_above=None if row["archive_above"] is None else ArchiveSwitch(row["archive_above"]),
+        community_active=not gone,
         unattended=row["unattended"],
         state=RoomState.DELETED if gone else RoomState(row["state"]),
         language=row["language"],

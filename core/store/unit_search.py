@@ -135,7 +135,9 @@ waiting as materialized (
         left join unnest($16::text[], $17::text[]) l(language, config) on l.language = r.language
         cross join lateral (
             select setweight(to_tsvector(coalesce(l.config, 'simple')::regconfig, m.text), 'A') as tsv offset 0) f
-        where m.deleted_at is null and m.kind <> all(array{list(UNSEARCHED)!r}::text[])) u
+        where m.deleted_at is null and r.searchable
+          and not exists (select 1 from voidbot.people o where o.id = m.proxy_of and o.opted_out)
+          and m.kind <> all(array{list(UNSEARCHED)!r}::text[])) u
     where u.tsv @@ $1::tsquery and {_NARROWED}),
 all_ as (
     select * from held union all select * from also

@@ -79,6 +79,7 @@ select m.id, m.room_id, m.author_id, coalesce(n.name, p.account_ref, '') as spea
        coalesce(p.is_bot, false) as by_bot, m.sent_at, m.text, m.kind, m.session, m.sources, m.platform_ref,
        m.reply_to_ref,
        m.deleted_at is null and p.id is not null and not p.opted_out
+         and not exists (select 1 from voidbot.people o where o.id = m.proxy_of and o.opted_out)
          and m.kind <> all(array{list(UNSEARCHED)!r}::text[]) as usable,
        m.index_state in ('queued', 'near') as waits, m.index_state = 'queued' as changed,
        coalesce((select string_agg(concat_ws(' ', a.name, a.caption, a.extracted_text), ' ' order by a.ordinal)
@@ -264,7 +265,8 @@ async def queue_replies(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> None:
 async def index_author_anew(tx: Tx, author_id: PersonId) -> None:
     """Have what a person said indexed anew, with what stands around it: who has opted out leaves both."""
     await tx.execute(
-        "update voidbot.messages set index_state = 'queued' where author_id = $1 and index_state in ('done', 'near')",
+        "update voidbot.messages set index_state = 'queued' where (author_id = $1 or proxy_of = $1)"
+        " and index_state in ('done', 'near')",
         author_id,
     )
 

@@ -61,6 +61,7 @@ SECOND_WRITERS = {
     ("people", "import_people"): "people of a history, a batch at once",
     ("person_names", "import_people"): "their names as of then, dated; live names stand above them",
     ("memberships", "import_people"): "stays that are over; it makes nobody a present member",
+    ("platform_memory", "proxies"): "notes in intake's transaction that a room's messages are copied",
     ("communities", "access"): "raises access_epoch together with the access rows that it dates",
     ("rooms", "archive"): "counts last_archived_seq up in the statement that stores the message",
     ("inbox", "decisions"): "makes the event part of its turn in the statement that says so",

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.fields import FieldInfo
 
+from bot.archive_settings import ArchiveSettings
 from bot.model_list import EmbeddingEntry, ModelEntry
 from bot.platform_settings import PlatformSettings
 from bot.search_settings import SearchSettings
@@ -278,7 +279,7 @@ def example() -> dict[str, str]:
 
 def fields() -> dict[str, FieldInfo]:
     """Every variable that is read, with its field."""
-    models: list[type[BaseModel]] = [Settings, PlatformSettings, SearchSettings]
+    models: list[type[BaseModel]] = [Settings, PlatformSettings, SearchSettings, ArchiveSettings]
     return {name: model.model_fields[field] for model in models for name, field in variable_names(model).items()}
 
 
@@ -290,6 +291,8 @@ def test_the_example_shows_the_defaults_of_the_code() -> None:
     def shown(default: Any) -> str:
         if default is None:
             return ""
+        if isinstance(default, bool):
+            return str(default).lower()
         if isinstance(default, SecretStr):
             return default.get_secret_value()
         return ",".join(default) if isinstance(default, tuple) else str(default)

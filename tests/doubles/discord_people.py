@@ -76,9 +76,11 @@ class People:
         self._check(user, channel)
         return self.world.post(channel, user, "", snapshot=message, flags=MessageFlag.HAS_SNAPSHOT)
 
-    async def webhook_say(self, channel: Channel, name: str, text: str, application_id: int | None = None) -> Message:
-        """Post as a webhook, as proxy services do; with the id of an application, as one of its own."""
-        poster = User(self.world.ids.next(), name, bot=True)
+    async def webhook_say(
+        self, channel: Channel, name: str, text: str, application_id: int | None = None, webhook_id: int | None = None
+    ) -> Message:
+        """Post as a webhook, a new one unless its id is given; with the id of an application, as one of its own."""
+        poster = User(webhook_id or self.world.ids.next(), name, bot=True)
         fields = self.world.mentions_in(channel, text, None, poster)
         return self.world.post(channel, poster, text, webhook_id=poster.id, application_id=application_id, **fields)
 

@@ -12,7 +12,7 @@ from bot.adapters.addressing import Names
 from bot.adapters.telegram_intake import Known, translate
 from bot.adapters.telegram_places import room_key
 from bot.adapters.telegram_requests import bare_unless_readable
-from core.domain.messages import Address, InboundMessage, MessageKind, Origin
+from core.domain.messages import Address, InboundMessage, MessageKind, Origin, Reaction, ReactionChange
 from tests.doubles.telegram_entities import Entity, Styled
 from tests.doubles.telegram_faults import FaultKind
 from tests.doubles.telegram_server import TelegramServer
@@ -289,7 +289,8 @@ async def test_a_reaction_names_its_message(line: Line, ann: User) -> None:
     await line.heard(1)
     await line.telegram.react(ann, said, "👍")
     heard = (await line.heard(2))[1]
-    assert (heard.kind, heard.text, heard.reply_to) == (MessageKind.SERVICE, "👍", str(said.id))
+    assert (heard.kind, heard.text, heard.reply_to) == (MessageKind.REACTION, "👍", str(said.id))
+    assert heard.reaction == Reaction(ReactionChange.SET, ("👍",))
     assert heard.room == room_key(forum.id, str(topic.id))
     assert heard.addressed_by == frozenset()
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from core.domain.archiving import ArchivePolicy, is_archived
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
 from core.domain.messages import Attachment
 from core.domain.retrieval import Query
@@ -122,7 +123,7 @@ async def test_a_community_that_was_left_closes_its_rooms(database: Database, ho
     async with database.transaction() as tx:
         await tx.execute("update voidbot.communities set state = 'left'")
         room = await places.load_room(tx, home[1])
-        assert room.state is RoomState.DELETED and not room.archived
+        assert room.state is RoomState.DELETED and not is_archived(room, ArchivePolicy())
         await access.save_access(tx, home[1], home[0], everyone=True)
         world = await access.load_world(tx, home[0], [home[3]])
         assert not world.rooms[home[1]].open

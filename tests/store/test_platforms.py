@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from core.domain.archiving import ArchivePolicy, is_archived
 from core.domain.audience import InRoom
 from core.domain.errors import Unavailable
 from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
@@ -89,7 +90,8 @@ async def test_a_report_makes_rooms_roles_members_and_readers(database: Database
             "de",
         )
         parent = await tx.fetchval("select parent_id from voidbot.rooms where id = $1", thread.room.id)
-        assert parent == place.room.id and not place.room.archived and not thread.room.archived
+        assert parent == place.room.id
+        assert not any(is_archived(room, ArchivePolicy()) for room in (place.room, thread.room))
     assert await reads(database, HALL) == {"hall", "aside"}
     assert await reads(database, CRYPT) == {"hall", "aside", "crypt"}
 
