@@ -161,7 +161,8 @@ async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate]
     if len(text) > QUERY_CHARS:
         text = text[: 10 * QUERY_CHARS]
     idents = identifiers(text)
-    found = await unit_search.read_terms(tx, readable, languages, fold(text), idents)
+    # A word's rarity is that of the rooms that are looked through: what is common in one is rare in another.
+    found = await unit_search.read_terms(tx, sorted(query.searched), languages, fold(text), idents)
     terms = [Term(lexemes, rarity(found.units, df)) for lexemes, df in zip(found.lexemes, found.df, strict=True)]
     counted = sorted(zip(terms, found.df, strict=True), key=lambda pair: (pair[1], pair[0].lexemes))[:TERMS]
     if not counted and not near.hits:
