@@ -1,6 +1,6 @@
 """The one table of commands: every front end, `/help` and the documents render this list."""
 
-from bot.commands import admins, forgetting, members, money, privacy, setup, summarize
+from bot.commands import admins, forgetting, keeping, members, money, privacy, setup, summarize
 from bot.commands.parse import Parsed, parse
 from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
 from core.domain.budgets import Window
@@ -114,13 +114,21 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         path="void mode",
         summary="when I answer here, and whether I keep what is said",
-        handler=admins.mode,
+        handler=keeping.mode,
         access=Access.ADMIN,
         visibility=Visibility.ROOM,
         audited=True,
         options=(
             Option("mode", OptionType.WORD, "when I answer", choices=tuple(mode.value for mode in RoomMode)),
-            Option("archive", OptionType.WORD, "keep what is said here", choices=("on", "off")),
+            Option(
+                "archive",
+                OptionType.WORD,
+                "keep what is said here; never: nor in threads",
+                choices=keeping.SWITCHES,
+            ),
+            Option("retention", OptionType.WORD, "for how long: 90d, 12w, 6m, 2y, or off"),
+            Option("kept", OptionType.WORD, "what becomes of what is there", choices=keeping.KEPT),
+            Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
         ),
     ),
     CommandSpec(

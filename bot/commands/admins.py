@@ -5,7 +5,7 @@ from core.domain.archiving import is_archived
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.prompt import Tier
-from core.domain.rooms import ArchiveSwitch, Room, RoomMode
+from core.domain.rooms import Room
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.retrieval.vector_words import search_in_words
@@ -46,7 +46,7 @@ def _models(services: Services) -> str:
 
 async def rooms(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """List the rooms that the asker may read with their mode and switches."""
-    return CommandAnswer("\n".join(_room(room, services) for room in await readable_rooms_of(tx, call, services)))
+    return CommandAnswer("\n".join(room_line(room, services) for room in await readable_rooms_of(tx, call, services)))
 
 
 async def readable_rooms_of(tx: Tx, call: CommandCall, services: Services) -> list[Room]:
@@ -56,29 +56,10 @@ async def readable_rooms_of(tx: Tx, call: CommandCall, services: Services) -> li
     return [room for room in await places.list_rooms(tx, call.community_id) if room.id in known]
 
 
-def _room(room: Room, services: Services) -> str:
+def room_line(room: Room, services: Services) -> str:
+    """Return one room with its switches."""
     archived = "archive on" if is_archived(room, services.archiving) else "archive off"
     return f"#{shown_name(room.name)} · {room.kind} · {room.mode} · {archived} · style {room.persona}"
-
-
-async def mode(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
-    """Set when the bot answers in this room, and whether the room is archived; said in the room."""
-    wanted = None if (value := call.options.get("mode")) is None else RoomMode(value)
-    switch = None if (value := call.options.get("archive")) is None else ArchiveSwitch(value)
-    if wanted is None and switch is None:
-        return CommandAnswer(_room(call.room, services))
-    before = is_archived(call.room, services.archiving)
-    archived = before if switch is None else switch is ArchiveSwitch.ON
-    after = wanted or call.room.mode
-    if after in (RoomMode.LURK, RoomMode.OPEN) and not archived:
-        raise InputRejected(f"mode: {after} needs the archive; use /void mode {after} archive:on")
-    await places.save_mode(tx, call.room.id, mode=wanted, archive=switch)
-    language = call.room.language
-    lines = [services.stock.pick(language, StockKey.ROOM_MODE_SET, 0, mode=after)]
-    begins = switch is ArchiveSwitch.ON and not before
-    if begins:
-        lines.append(services.stock.pick(language, StockKey.ROOM_ARCHIVE_ON, 0))
-    return CommandAnswer("\n".join(lines), concerns_all=begins)
 
 
 async def persona(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:

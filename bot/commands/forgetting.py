@@ -34,8 +34,8 @@ async def forget_me(tx: Tx, call: CommandCall, services: Services) -> CommandAns
     if code is not None:
         plan = await plans.take(tx, code, call.person_id, call.community_id, "forget-me")
         if plan is None:
-            return _expired(call, services)
-        return await _begin(tx, call, services, scope_of(plan.arguments), call.person_id)
+            return expired(call, services)
+        return await start_erasure(tx, call, services, scope_of(plan.arguments), call.person_id)
     if await erasures.find_running(tx, call.person_id) is not None:
         raise InputRejected("erasure: one of yours is under way; you hear when it is done")
     scope = await _scope_of_person(tx, call, services)
@@ -44,7 +44,7 @@ async def forget_me(tx: Tx, call: CommandCall, services: Services) -> CommandAns
     what = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counted.items() if n) or "nothing that is kept now"
     if scope.whole:
         what += ", and everything else that stands under your account"
-    return _preview(call, services, f"erase of you: {what}", _STAYS, code)
+    return preview_of(call, services, f"erase of you: {what}", _STAYS, code)
 
 
 async def _scope_of_person(tx: Tx, call: CommandCall, services: Services) -> EraseScope:
@@ -110,17 +110,17 @@ async def forget(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     code = await plans.offer(tx, call.person_id, call.community_id, "void forget", dict(call.options), state)
     rooms = len(scope.rooms or ())
     what = f"erase {count} messages in {rooms} rooms for everybody, with what I made and said from them"
-    return _preview(call, services, what, "messages on the platform itself; backups, until one is restored", code)
+    return preview_of(call, services, what, "messages on the platform itself; backups, until one is restored", code)
 
 
 async def _forget_planned(tx: Tx, call: CommandCall, services: Services, code: str) -> CommandAnswer:
     plan = await plans.take(tx, code, call.person_id, call.community_id, "void forget")
     if plan is None:
-        return _expired(call, services)
+        return expired(call, services)
     scope, state, _ = await _matter(tx, call, services, plan.arguments)
     if state != plan.state:  # what would go has changed since: a new preview
-        return _expired(call, services)
-    return await _begin(tx, call, services, scope, None)
+        return expired(call, services)
+    return await start_erasure(tx, call, services, scope, None)
 
 
 async def _matter(
@@ -152,7 +152,7 @@ def _before(call: CommandCall, text: str | None) -> datetime | None:
         raise InputRejected("before: write a date like 2026-05-07") from None
 
 
-async def _begin(
+async def start_erasure(
     tx: Tx, call: CommandCall, services: Services, scope: EraseScope, person_id: PersonId | None
 ) -> CommandAnswer:
     """Write the erasure down, block its person if nothing is to be left, and queue the job: one transaction."""
@@ -181,10 +181,12 @@ async def _begin(
     return CommandAnswer(" ".join(lines))
 
 
-def _preview(call: CommandCall, services: Services, what: str, stays: str, code: str) -> CommandAnswer:
+def preview_of(call: CommandCall, services: Services, what: str, stays: str, code: str) -> CommandAnswer:
+    """Show what an erasure would do, and the plan under which it begins."""
     text = services.stock.pick(call.room.language, StockKey.COMMAND_PREVIEW, 0, what=what, stays=stays, plan=code)
     return CommandAnswer(f"{text}\n/{call.path} plan:{code}")
 
 
-def _expired(call: CommandCall, services: Services) -> CommandAnswer:
+def expired(call: CommandCall, services: Services) -> CommandAnswer:
+    """Say that a plan is not, or no longer, the asker's to use."""
     return CommandAnswer(services.stock.pick(call.room.language, StockKey.COMMAND_EXPIRED_PLAN, 0), refused=True)

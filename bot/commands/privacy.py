@@ -24,6 +24,8 @@ NOT_TOLD = (
     " in later. What you wrote on the platform itself is there, not here."
 )
 
+DM_KEPT = "Direct messages to me are kept here, because the operator switched that on; dm-memory off ends it for you."
+
 
 async def me(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Show what is kept of the asker, with the words that prove it, as far as this asker may read them now."""
@@ -97,7 +99,8 @@ async def privacy(tx: Tx, call: CommandCall, services: Services) -> CommandAnswe
     what, switch = call.options.get("what"), call.options.get("set")
     choices = await people.load_choices(tx, call.person_id)
     if what is None:
-        return CommandAnswer("\n".join([*choices_in_words(choices), "", NOT_TOLD]))
+        told = [*choices_in_words(choices), "", NOT_TOLD, *([DM_KEPT] if services.archiving.store_dm else [])]
+        return CommandAnswer("\n".join(told))
     if switch is None:
         raise InputRejected("set: write on or off, as in /privacy archive-me off")
     choices[what] = switch == "on"
@@ -125,6 +128,8 @@ async def room_memory(tx: Tx, call: CommandCall, services: Services) -> CommandA
     since = f", the oldest of {kept.first.astimezone(call.tz):%Y-%m-%d}" if kept.first is not None else ""
     lines.append(f"Messages kept: {kept.messages}{since}")
     lines.append(f"Kept for: {'ever' if kept.retention_days is None else f'{kept.retention_days} days'}")
+    if not kept.searchable:
+        lines.append("It is hidden: no answer and no search uses it.")
     lines.append("/privacy archive-me off leaves you out, /forget-me erases what is there of you.")
     return CommandAnswer("\n".join(lines))
 

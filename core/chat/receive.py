@@ -19,10 +19,11 @@ from core.domain.errors import Conflict
 from core.domain.ids import InboxId, JobId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
 from core.domain.proxies import PROXIED_FOR, PROXY_WINDOW
-from core.domain.rooms import Community
+from core.domain.rooms import Community, RoomKind
 from core.domain.speech import NoSpeech, SilenceReason, should_reply
 from core.jobs.executor import Fault, Observe
 from core.ports import Accepted, Clock
+from core.prompt.stock import StockKey
 from core.store import access, budgets, decisions, inbox, jobs, people, places, proxies, rates
 from core.store.engine import Database, Tx
 
@@ -223,6 +224,9 @@ class Receiver:
             tx, arrival, inbox_id, private=self._private(arrival, community), target=copy or arrival.message
         )
         await _decide(tx, arrival, inbox_id, None, version, gates, turn_id, job_id)
+        if arrival.room.kind is RoomKind.DM and arrival.keeps and self._is_talk(arrival.message):  # said once
+            dedupe = f"notice:{arrival.room.id}:dm_kept"
+            await self.notices.say(tx, arrival.asked(inbox_id), StockKey.ROOM_DM_KEPT, dedupe)
         return Accepted("reply", None, arrival.room.id, turn_id)
 
     async def _gates(

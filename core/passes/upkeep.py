@@ -11,9 +11,12 @@ from core.jobs.executor import JobContext, Observe
 from core.passes.comparing import tend_vectors
 from core.passes.sources import queue_hourly
 from core.privacy.upkeep import PrivacyUpkeep
-from core.store import budgets, imports, inbox, jobs, outbox, rates, shown
+from core.store import budgets, imports, inbox, jobs, outbox, rates, retention, shown
 
 log = structlog.get_logger()
+
+OVERDUE_BATCHES = 50
+"""How many batches of messages past their time one run deletes."""
 
 
 class UpkeepWork(BaseModel):
@@ -46,6 +49,7 @@ class Upkeep:
         if self.likeness:
             await ctx.advance(tend_vectors, durable=False)
         private = await self.privacy.run(ctx)
+        overdue = await _forget_overdue(ctx)
         wrong = await ctx.advance(budgets.invariants, durable=False)
         for line in wrong:
             log.error("budget.books_wrong", what=line)
@@ -57,7 +61,19 @@ class Upkeep:
             abandoned=abandoned,
             pruned=pruned,
             **private,
+            overdue=overdue,
             syncs=syncs,
             **dict(removed),
         )
         return Ok()
+
+
+async def _forget_overdue(ctx: JobContext) -> int:
+    """Delete what is kept no longer in batches; what one run leaves, the next one goes on with."""
+    deleted = 0
+    for _ in range(OVERDUE_BATCHES):
+        batch = await ctx.advance(retention.delete_overdue)
+        deleted += batch
+        if batch < retention.BATCH or ctx.cancelled:
+            break
+    return deleted

@@ -51,6 +51,13 @@ class StockKey(StrEnum):
     ROOM_PAUSED = "room.paused"
     ROOM_MODE_SET = "room.mode_set"
     ROOM_ARCHIVE_ON = "room.archive_on"
+    ROOM_ARCHIVE_OFF = "room.archive_off"
+    ROOM_ARCHIVE_LEFT = "room.archive_left"
+    ROOM_ARCHIVE_HIDDEN = "room.archive_hidden"
+    ROOM_ARCHIVE_SHOWN = "room.archive_shown"
+    ROOM_RETENTION_SET = "room.retention_set"
+    ROOM_RETENTION_OFF = "room.retention_off"
+    ROOM_DM_KEPT = "room.dm_kept"
     SEARCH_NONE = "search.none"
     SEARCH_INTRO = "search.intro"
     SEARCH_SPAN = "search.span"
@@ -88,6 +95,8 @@ VARIABLES: Mapping[StockKey, frozenset[str]] = {
     StockKey.REPLY_PART_MISSING: frozenset({"part"}),
     StockKey.REPLY_LATE: frozenset({"question"}),
     StockKey.ROOM_MODE_SET: frozenset({"mode"}),
+    StockKey.ROOM_ARCHIVE_LEFT: frozenset({"count"}),
+    StockKey.ROOM_RETENTION_SET: frozenset({"days"}),
     StockKey.SEARCH_INTRO: frozenset({"count"}),
     StockKey.SEARCH_SPAN: frozenset({"since", "until"}),
     StockKey.SUMMARY_READ: frozenset({"count", "room", "since", "until"}),

@@ -169,7 +169,7 @@ async def _candidates(tx: Tx, query: Query, near: Near) -> tuple[list[Candidate]
         return [], 0.0
     narrowed = Filter(
         community_id=query.community_id,
-        rooms=sorted(query.searched),
+        rooms=await places.list_searchable(tx, query.searched),
         readable=readable,
         languages=languages,
         authors=query.authors,

@@ -54,6 +54,16 @@ async def save_access(
     await raise_epoch(tx, community_id)
 
 
+async def forget_access(tx: Tx, rooms: Sequence[RoomId]) -> None:
+    """Forget who may read rooms that are gone: unknown is closed. A direct room's person stays known."""
+    for table in ("room_access", "room_access_users", "room_access_roles"):
+        await tx.execute(
+            f"delete from voidbot.{table} where room_id in"
+            " (select id from voidbot.rooms where id = any($1::bigint[]) and kind <> 'dm')",
+            rooms,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """What is known of a room's readers. `by_hand`: an operator has set it, not the platform."""

@@ -1,9 +1,9 @@
 """Communities and rooms, and where a platform's key leads. Only this module writes these tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from core.domain.ids import CommunityId, RoomId, RoomKey
+from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
 from core.domain.platforms import Surroundings
 from core.domain.rooms import ArchiveSwitch, Community, QuietHours, Room, RoomKind, RoomMode, RoomState
 from core.store.engine import Row, Tx
@@ -196,7 +196,8 @@ from voidbot.communities c
 left join voidbot.rooms p on p.platform = $2 and p.chat_ref = $8 and p.topic_ref = $9
 where c.id = $1
 on conflict (platform, chat_ref, topic_ref) do update set kind = excluded.kind, name = excluded.name,
-  topic = excluded.topic, parent_id = coalesce(excluded.parent_id, rooms.parent_id), state = 'active'
+  topic = excluded.topic, parent_id = coalesce(excluded.parent_id, rooms.parent_id), state = 'active',
+  closed_at = null
 returning id"""
 
 
@@ -222,18 +223,40 @@ async def meet_room(tx: Tx, community_id: CommunityId, key: RoomKey, about: Surr
     )
 
 
+_SAVE_MODE = """
+with r as (
+    update voidbot.rooms set mode = coalesce($2, mode), archive = coalesce($3, archive),
+      archive_set_by = case when $3::text is null then archive_set_by else $4 end,
+      archive_set_at = case when $3::text is null then archive_set_at else voidbot.now() end,
+      searchable = coalesce($5, searchable)
+    where id = $1 returning community_id)
+update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id"""
+
+
 async def save_mode(
-    tx: Tx, room_id: RoomId, *, mode: RoomMode | None = None, archive: ArchiveSwitch | None = None
+    tx: Tx,
+    room_id: RoomId,
+    *,
+    mode: RoomMode | None = None,
+    archive: ArchiveSwitch | None = None,
+    by: PersonId | None = None,
+    searchable: bool | None = None,
 ) -> None:
-    """Set what is not None, and count the community's settings version up."""
-    await tx.execute(
-        "with r as (update voidbot.rooms set mode = coalesce($2, mode), archive = coalesce($3, archive)"
-        " where id = $1 returning community_id)"
-        " update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id",
-        room_id,
-        mode,
-        archive,
+    """Set what is not None, and count the community's settings version up. `by`: who has set the archive's switch."""
+    await tx.execute(_SAVE_MODE, room_id, mode, archive, "" if by is None else str(by), searchable)
+
+
+async def save_retention(tx: Tx, room_id: RoomId, days: int | None) -> None:
+    """Set for how many days the room's messages are kept; None: for as long as where it hangs on says, or for ever."""
+    await tx.execute("update voidbot.rooms set retention_days = $2 where id = $1", room_id, days)
+
+
+async def list_searchable(tx: Tx, rooms: Iterable[RoomId]) -> list[RoomId]:
+    """Return those of these rooms of which what is kept may be found."""
+    rows = await tx.fetch(
+        "select id from voidbot.rooms where id = any($1::bigint[]) and searchable order by id", sorted(rooms)
     )
+    return [RoomId(row["id"]) for row in rows]
 
 
 async def save_persona(tx: Tx, room_id: RoomId, name: str) -> None:
@@ -246,26 +269,23 @@ insert into voidbot.communities (platform, chat_ref, name, mind_id, timezone, la
 values ($1, $2, $3, $1 || ':' || $2, $4, $5)
 on conflict (platform, chat_ref) do update set name = excluded.name, state = 'active', left_at = null
 returning id"""
+# Not seen any more may mean not allowed to see: without a time its words are not deleted.
 _CLOSE_OTHERS = """
 with recursive gone as (
     select id from voidbot.rooms where community_id = $1 and parent_id is null and kind = 'channel'
       and state = 'active' and id <> all($2::bigint[])
     union select r.id from voidbot.rooms r join gone on r.parent_id = gone.id)
-update voidbot.rooms set state = 'deleted' where id in (select id from gone)"""
+update voidbot.rooms set state = 'deleted' where id in (select id from gone) returning id"""
 _CLOSE = """
 with recursive gone as (
     select id from voidbot.rooms where platform = $1 and chat_ref = $2 and topic_ref = $3
     union select r.id from voidbot.rooms r join gone on r.parent_id = gone.id),
   closed as (
-    update voidbot.rooms set state = 'deleted' where id in (select id from gone) returning community_id)
-update voidbot.communities set access_epoch = access_epoch + 1 where id in (select community_id from closed)"""
-_ALIAS = """
-insert into voidbot.room_aliases (platform, chat_ref, topic_ref, room_id) values ($1, $2, $3, $4)
-on conflict (platform, chat_ref, topic_ref) do update set room_id = excluded.room_id"""
-_MET_TWICE = """
-select n.id as newer, o.id as older, o.community_id from voidbot.rooms n
-join voidbot.rooms o on o.platform = n.platform and o.chat_ref = $2 and o.topic_ref = n.topic_ref
-where n.platform = $1 and n.chat_ref = $3"""
+    update voidbot.rooms set state = 'deleted', closed_at = coalesce(closed_at, voidbot.now())
+    where id in (select id from gone) returning id, community_id),
+  raised as (
+    update voidbot.communities set access_epoch = access_epoch + 1 where id in (select community_id from closed))
+select id from closed"""
 
 
 async def learn_community(tx: Tx, platform: str, ref: str, name: str, *, timezone: str, language: str) -> CommunityId:
@@ -273,14 +293,14 @@ async def learn_community(tx: Tx, platform: str, ref: str, name: str, *, timezon
     return CommunityId(await tx.fetchval(_LEARN_COMMUNITY, platform, ref, clean(name) or ref, timezone, language))
 
 
-async def close_others(tx: Tx, community_id: CommunityId, kept: Sequence[RoomId]) -> None:
-    """Close the channels of the community that are not among `kept`, with what hangs on them."""
-    await tx.execute(_CLOSE_OTHERS, community_id, kept)
+async def close_others(tx: Tx, community_id: CommunityId, kept: Sequence[RoomId]) -> list[RoomId]:
+    """Close the channels of the community that are not among `kept`, with what hangs on them; return all of these."""
+    return [RoomId(row["id"]) for row in await tx.fetch(_CLOSE_OTHERS, community_id, kept)]
 
 
-async def close_room(tx: Tx, key: RoomKey) -> None:
-    """Close the room and what hangs on it."""
-    await tx.execute(_CLOSE, key.platform, key.chat_ref, key.topic_ref)
+async def close_room(tx: Tx, key: RoomKey) -> list[RoomId]:
+    """Close the room and what hangs on it; return all of these."""
+    return [RoomId(row["id"]) for row in await tx.fetch(_CLOSE, key.platform, key.chat_ref, key.topic_ref)]
 
 
 async def close_community(tx: Tx, platform: str, ref: str) -> None:
@@ -291,73 +311,6 @@ async def close_community(tx: Tx, platform: str, ref: str) -> None:
         " where platform = $1 and chat_ref = $2",
         platform,
         ref,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MetTwice:
-    """A room that was met under its new id before the word of the move came."""
-
-    newer: RoomId
-    older: RoomId
-    community_id: CommunityId
-
-
-async def list_met_twice(tx: Tx, old: RoomKey, new: RoomKey) -> list[MetTwice]:
-    """Return the rooms of a moved chat that have a row under either id."""
-    rows = await tx.fetch(_MET_TWICE, old.platform, old.chat_ref, new.chat_ref)
-    return [MetTwice(RoomId(row["newer"]), RoomId(row["older"]), CommunityId(row["community_id"])) for row in rows]
-
-
-async def remove_room(tx: Tx, room_id: RoomId) -> None:
-    """Remove a room whose rows have all gone to another."""
-    await tx.execute("delete from voidbot.rooms where id = $1", room_id)
-
-
-async def list_moving(tx: Tx, old: RoomKey) -> list[RoomId]:
-    """Return the rooms that still have the chat's old id."""
-    rows = await tx.fetch(
-        "select id from voidbot.rooms where platform = $1 and chat_ref = $2", old.platform, old.chat_ref
-    )
-    return [RoomId(row["id"]) for row in rows]
-
-
-async def move_chat(tx: Tx, old: RoomKey, new: RoomKey) -> list[tuple[RoomId, CommunityId]]:
-    """Give a chat's rooms the new id; the old id leads to the same rooms.
-
-    Returns:
-        Rooms that were met under the new id alone, with the community that they now belong to.
-    """
-    moved = await tx.fetch(
-        "update voidbot.rooms set chat_ref = $3 where platform = $1 and chat_ref = $2 returning id, topic_ref",
-        old.platform,
-        old.chat_ref,
-        new.chat_ref,
-    )
-    for row in moved:
-        await tx.execute(_ALIAS, old.platform, old.chat_ref, row["topic_ref"], row["id"])
-    ours = await find_community(tx, old.platform, old.chat_ref)
-    theirs = await find_community(tx, new.platform, new.chat_ref)
-    if not moved or ours is None or theirs is None:
-        return []
-    rows = await tx.fetch(
-        "update voidbot.rooms set community_id = $2 where community_id = $1 returning id", theirs, ours
-    )
-    return [(RoomId(row["id"]), ours) for row in rows]
-
-
-async def drop_moved(tx: Tx, old: RoomKey, new: RoomKey) -> None:
-    """Give the community that is this chat the new id; one made for the new id meanwhile is empty by now and goes."""
-    ours = await find_community(tx, old.platform, old.chat_ref)
-    theirs = await find_community(tx, new.platform, new.chat_ref)
-    if ours is None:
-        return
-    if theirs is not None:
-        await tx.execute("delete from voidbot.communities where id = $1", theirs)
-    await tx.execute(
-        "update voidbot.communities set chat_ref = $2, access_epoch = access_epoch + 1 where id = $1",
-        ours,
-        new.chat_ref,
     )
 
 

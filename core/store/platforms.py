@@ -11,7 +11,7 @@ from core.domain.ids import RoomKey
 from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.rooms import RoomKind
 from core.ports import PlatformMemory
-from core.store import access, archive, budgets, decisions, inbox, outbox, people, places
+from core.store import access, archive, budgets, decisions, inbox, moving, outbox, people, places
 from core.store.engine import Connection, Database, database_errors
 
 LEAD_AGAIN_S = 1.0
@@ -52,7 +52,7 @@ class StoredPlatformMemory(PlatformMemory):
                 kept.append(await places.meet_room(tx, community_id, room.key, room.surroundings))
                 await access.learn_access(tx, community_id, kept[-1], room)
             if report.whole:
-                await places.close_others(tx, community_id, kept)
+                await access.forget_access(tx, await places.close_others(tx, community_id, kept))
             await access.raise_epoch(tx, community_id)
             if report.whole:
                 await places.trust(tx, community_id)
@@ -73,7 +73,7 @@ class StoredPlatformMemory(PlatformMemory):
     async def forget_room(self, room: RoomKey) -> None:
         """Close the room and what hangs on it; what was to be said there is dropped when its turn comes."""
         async with self._database.transaction() as tx:
-            await places.close_room(tx, room)
+            await access.forget_access(tx, await places.close_room(tx, room))
 
     async def forget_community(self, platform: str, ref: str) -> None:
         """Close the community until a report opens it again."""
@@ -93,24 +93,24 @@ class StoredPlatformMemory(PlatformMemory):
     async def move(self, old: RoomKey, new: RoomKey) -> None:
         """Give the chat, its topics and its community the new id; told twice it does nothing more."""
         async with self._database.transaction() as tx:
-            for room_id in await places.list_moving(tx, old):
+            for room_id in await moving.list_moving(tx, old):
                 # A moved chat counts its messages from the start again: the old numbers say whose they are.
                 await archive.mark_refs(tx, room_id, old.chat_ref)
                 await inbox.mark_refs(tx, room_id, old.chat_ref)
-            for room in await places.list_met_twice(tx, old, new):
+            for room in await moving.list_met_twice(tx, old, new):
                 await archive.rehome(tx, room.newer, room.older, room.community_id)
                 await inbox.rehome(tx, room.newer, room.older, room.community_id)
                 await decisions.rehome(tx, room.newer, room.older)
                 await outbox.rehome(tx, room.newer, room.older, room.community_id)
                 await budgets.rehome(tx, room.newer, room.older, room.community_id)
-                await places.remove_room(tx, room.newer)
-            adopted = await places.move_chat(tx, old, new)
+                await moving.remove_room(tx, room.newer)
+            adopted = await moving.move_chat(tx, old, new)
             for room_id, community_id in adopted:
                 await archive.adopt(tx, room_id, community_id)
                 await inbox.rehome(tx, room_id, room_id, community_id)
                 await outbox.rehome(tx, room_id, room_id, community_id)
                 await budgets.rehome(tx, room_id, room_id, community_id)
-            await places.drop_moved(tx, old, new)
+            await moving.drop_moved(tx, old, new)
 
     async def last_heard(self, platform: str) -> Sequence[LastHeard]:
         """Return the open rooms with the newest stored message of each, the liveliest first, the silent ones last."""

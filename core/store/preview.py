@@ -43,9 +43,12 @@ select r.id, r.name, count(*) as messages, min(m.sent_at) as first, max(m.sent_a
 join voidbot.rooms r on r.id = m.room_id
 where m.author_id = any($1::bigint[]) and m.deleted_at is null group by r.id, r.name order by r.name, r.id"""
 _ROOM = """
-select count(m.id) as messages, min(m.sent_at) as first, r.retention_days, r.archive_set_by, r.archive_set_at
-from voidbot.rooms r left join voidbot.messages m on m.room_id = r.id and m.deleted_at is null
-where r.id = $1 group by r.id"""
+select count(m.id) as messages, min(m.sent_at) as first, coalesce(r.retention_days, p.retention_days) as days,
+       coalesce((select n.name from voidbot.person_names n where n.person_id::text = r.archive_set_by
+                 and n.kind = 'display' and n.valid_to is null), '') as set_by, r.archive_set_at, r.searchable
+from voidbot.rooms r left join voidbot.rooms p on p.id = r.parent_id
+left join voidbot.messages m on m.room_id = r.id and m.deleted_at is null
+where r.id = $1 group by r.id, p.id"""
 
 
 async def count_person(tx: Tx, scope: EraseScope, person_id: PersonId) -> dict[str, int]:
@@ -87,13 +90,14 @@ async def count_rooms(tx: Tx, people: Sequence[PersonId]) -> list[Kept]:
 
 @dataclass(frozen=True, slots=True)
 class RoomMemory:
-    """What is kept of a room. `set_by` empty: nobody has switched it by hand. `retention_days` None: for ever."""
+    """What is kept of a room. `set_by` empty: nobody who is known. `retention_days` None: for ever."""
 
     messages: int
     first: datetime | None
     retention_days: int | None
     set_by: str
     set_at: datetime | None
+    searchable: bool
 
 
 async def count_room(tx: Tx, room_id: RoomId) -> RoomMemory:

@@ -262,6 +262,18 @@ async def queue_replies(tx: Tx, room_id: RoomId, refs: Sequence[str]) -> None:
         )
 
 
+_QUEUE_VECTORS = """
+insert into voidbot.embed_queue (model, unit_id, community_id)
+select m.name, u.id, u.community_id from voidbot.units u join voidbot.embedding_models m on m.state <> 'dropped'
+where u.message_id = any($1::bigint[])
+on conflict (model, unit_id) do update set queued_at = voidbot.now()"""
+
+
+async def queue_vectors(tx: Tx, messages: Sequence[MessageId]) -> None:
+    """Have the vectors of these messages' units looked at: those of units that are gone by then are deleted."""
+    await tx.execute(_QUEUE_VECTORS, messages)
+
+
 async def index_author_anew(tx: Tx, author_id: PersonId) -> None:
     """Have what a person said indexed anew, with what stands around it: who has opted out leaves both."""
     await tx.execute(

@@ -86,7 +86,7 @@ def test_options_are_read(line: str, path: str, options: dict[str, str]) -> None
         ("/void persona", "name"),
         ("/void budget planet answers 5", "scope"),
         ("/usage now", "now"),
-        ("/void mode open on extra", "extra"),
+        ("/void mode open on 90d keep CODE2345 extra", "extra"),
     ],
 )
 def test_a_bad_option_is_named(line: str, option: str) -> None:

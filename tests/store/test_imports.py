@@ -15,7 +15,7 @@ from core.domain.errors import InputRejected
 from core.domain.ids import CommunityId, RoomKey
 from core.domain.imports import Progress
 from core.domain.rooms import RoomKind
-from core.store import archive, people, places
+from core.store import archive, moving, people, places
 from core.store.engine import Database
 from tests.domain.export_samples import (
     CHANNEL,
@@ -277,7 +277,7 @@ async def test_a_basic_group_s_copy_stands_beside_the_live_room_without_what_tha
     """Its numbers are the exporter's own, so equal ones mean nothing; the group has moved since."""
     group = await room(database, telegram, RoomKey("telegram", "-77"), RoomKind.GROUP)
     async with database.transaction() as tx:
-        await places.move_chat(tx, RoomKey("telegram", "-77"), RoomKey("telegram", f"-100{GROUP}"))
+        await moving.move_chat(tx, RoomKey("telegram", "-77"), RoomKey("telegram", f"-100{GROUP}"))
         person = await people.ensure_person(tx, "telegram", "11", telegram, "Ida")
         await archive.add_message(tx, message(group, telegram, person.id, "500", "both heard it"))
     file.write_bytes(

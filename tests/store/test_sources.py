@@ -12,7 +12,7 @@ from core.domain.graphs import GraphEdge, GraphNode, build_graph
 from core.domain.ids import CommunityId, RoomId, RoomKey
 from core.domain.rooms import RoomKind
 from core.domain.sources import Entry, SourceId, SourceKind, Visibility
-from core.store import graphs, places, sources
+from core.store import graphs, moving, places, sources
 from core.store.engine import Database, Tx
 from core.store.lore_search import read_chunks, search_chunks
 from core.store.sources import ReadFile
@@ -119,5 +119,5 @@ async def test_a_room_that_goes_takes_its_right_along(library: Library) -> None:
         await put(tx, source_id, "a.md", "anvil")
     assert len(await library.find("anvil", attic)) == 1
     async with library.database.transaction() as tx:
-        await places.remove_room(tx, attic)
+        await moving.remove_room(tx, attic)
     assert await library.find("anvil", attic, library.lobby) == []
