@@ -134,7 +134,8 @@ class Receiver:
             is_bot=message.origin in _MACHINES,
             limits="unlimited" if own else "default",
             typed=own,
-            renames=bool(message.display_name),  # who deletes a message is not told
+            # Who deletes or reacts is told without a name; who writes without one has none.
+            renames=bool(message.display_name) or message.kind in (MessageKind.TEXT, MessageKind.COMMAND),
         )
         if message.kind is not MessageKind.DELETE:
             await admit(tx, message, person, self.account_hash)
