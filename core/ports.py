@@ -299,6 +299,10 @@ class PlatformMemory(Protocol):
         """Return the open rooms of the platform with the newest stored message of each."""
         ...
 
+    async def last_kept(self, room: RoomKey, limit: int) -> Sequence[str]:
+        """Return the ids of the newest archived messages of a room; what is known to be deleted is left out."""
+        ...
+
     async def recall(self, name: str) -> str | None:
         """Return a small value kept under this name."""
         ...

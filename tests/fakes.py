@@ -240,6 +240,7 @@ class RememberingPlatform(PlatformMemory):
         self.last: dict[RoomKey, LastHeard] = {}
         self.doubted: list[Sequence[str] | None] = []
         self.gaps: dict[RoomKey, str] = {}
+        self.kept: dict[RoomKey, Sequence[str]] = {}
         self.down = False
         self.leaders: set[str] = set()
 
@@ -289,6 +290,10 @@ class RememberingPlatform(PlatformMemory):
     async def move(self, old: RoomKey, new: RoomKey) -> None:
         self._ask()
         self.told.append(("moved", (old, new)))
+
+    async def last_kept(self, room: RoomKey, limit: int) -> Sequence[str]:
+        self._ask()
+        return self.kept.get(room, ())[:limit]
 
     async def last_heard(self, platform: str) -> Sequence[LastHeard]:
         self._ask()

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from bot.adapters.discord_payload import Payload, id_at, payload, ref
+from bot.adapters.discord_payload import Payload, id_at, payload, ref, text
 from bot.adapters.discord_rest import FAILURES, UNKNOWN_ROOM, Request, Rest, meaning
+from core.domain.ids import RoomKey
 from core.domain.platforms import CatchUpLimits, LastHeard
 from core.ports import Clock, RetryAfter, SendRefused
 
@@ -21,7 +23,18 @@ LONGEST_WAIT_S = 600.0
 """A room that has to wait longer is given up."""
 _LOG = logging.getLogger(__name__)
 
+COMPARED = 200
+"""How many of a room's newest messages are compared with what stands there."""
+
 HandIn = Callable[[Payload], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What became of messages that we keep: ids of those that are gone, and those that were edited at some time."""
+
+    missing: tuple[str, ...] = ()
+    edited: tuple[Payload, ...] = ()
 
 
 class CatchUp:
@@ -53,7 +66,8 @@ class CatchUp:
                 self.counts["beyond_age"] += 1  # there may be older ones; they are left
             after, left = max(known, oldest), self._limits.room
             while left > 0 and self._left > 0:
-                page = await self._page(last, after, min(PAGE, left, self._left), gone)
+                query = {"after": str(after), "limit": min(PAGE, left, self._left)}
+                page = await self._page(last.room, query, gone) or ()
                 for message in sorted(page, key=lambda one: int(ref(one, "id") or 0)):
                     await hand_in(message)
                     self.counts["read"] += 1
@@ -63,16 +77,34 @@ class CatchUp:
                 after = max(int(ref(one, "id") or 0) for one in page)
             self.counts["beyond_caps"] += 1
 
+    async def compare(self, room: RoomKey, kept: Sequence[str], gone: Callable[[], Awaitable[None]]) -> Comparison:
+        """Look which of the messages that we keep stand in the room still; nothing is known where it can't be read."""
+        ids = sorted((int(ref_) for ref_ in kept if ref_.isdigit()), reverse=True)
+        read: dict[int, Payload] = {}
+        if not ids:
+            return Comparison()
+        async with self._few:
+            before, whole = ids[0] + 1, False
+            while len(read) < COMPARED and not whole:
+                page = await self._page(room, {"before": str(before), "limit": PAGE}, gone)
+                if not page:  # an empty one may as well be a room that shows us nothing of its past
+                    whole = page is not None and bool(read)
+                    break
+                read |= {int(ref(one, "id") or 0): one for one in page}
+                before, whole = min(read), len(page) < PAGE
+        if not read:
+            return Comparison()
+        oldest = 0 if whole else min(read)
+        missing = [str(one) for one in ids if one >= oldest and one not in read]
+        edited = [read[one] for one in ids if one in read and text(read[one], "edited_timestamp")]
+        self.counts["missed_deletions"] += len(missing)
+        return Comparison(tuple(missing), tuple(edited))
+
     async def _page(
-        self, last: LastHeard, after: int, limit: int, gone: Callable[[], Awaitable[None]]
-    ) -> Sequence[Payload]:
-        """Return the next messages; none at the end, and none where they may not be read."""
-        request = Request(
-            "GET",
-            "/channels/{channel_id}/messages",
-            {"channel_id": last.room.chat_ref},
-            query={"after": str(after), "limit": limit},
-        )
+        self, room: RoomKey, query: Mapping[str, object], gone: Callable[[], Awaitable[None]]
+    ) -> Sequence[Payload] | None:
+        """Return messages; none at the end, None where they may not or could not be read."""
+        request = Request("GET", "/channels/{channel_id}/messages", {"channel_id": room.chat_ref}, query=query)
         try:
             found = await self._ask(request)
         except FAILURES as exc:
@@ -82,8 +114,8 @@ class CatchUp:
                 await gone()
             else:
                 _LOG.warning("discord: a room could not be read back: %s", type(exc).__name__)
-            return ()
-        return [payload(one) for one in found] if isinstance(found, list) else ()
+            return None
+        return [payload(one) for one in found] if isinstance(found, list) else None
 
     async def _ask(self, request: Request) -> object:
         """Ask until there is an answer or a refusal: a page that is given up is the end of its room's gap."""

@@ -9,11 +9,21 @@ from functools import partial
 
 import discord
 
-from bot.adapters.discord_catchup import CatchUp
+from bot.adapters.discord_catchup import COMPARED, CatchUp
 from bot.adapters.discord_commands import COMMAND, COMPONENT, is_private, to_command
 from bot.adapters.discord_files import Files
 from bot.adapters.discord_gateway import Connection, Ear
-from bot.adapters.discord_intake import PASTE_LIMIT_BYTES, PLATFORM, Ignored, Place, Us, noted, paste_of, to_inbound
+from bot.adapters.discord_intake import (
+    PASTE_LIMIT_BYTES,
+    PLATFORM,
+    Ignored,
+    Place,
+    Us,
+    gone,
+    noted,
+    paste_of,
+    to_inbound,
+)
 from bot.adapters.discord_lanes import Lanes
 from bot.adapters.discord_payload import Payload, number, part, parts, ref, text, time_of, words
 from bot.adapters.discord_reactions import CHANGES, to_reaction
@@ -30,6 +40,7 @@ from bot.adapters.discord_rooms import (
     told_one_by_one,
 )
 from bot.adapters.discord_sending import Sender
+from core.domain.catchup import answered_of
 from core.domain.messages import InboundMessage
 from core.domain.platforms import LastHeard
 from core.domain.rooms import RoomKind
@@ -94,8 +105,8 @@ class Hearing(Ear):
                 self._take(event, data, place_of(data, client))
             case "MESSAGE_DELETE_BULK":
                 first, *others = [*words(data, "ids"), ""]
-                gone = {**data, "id": first, "also": [each for each in others if each]}
-                self._take("MESSAGE_DELETE", gone, place_of(data, client))
+                bulk = {**data, "id": first, "also": [each for each in others if each]}
+                self._take("MESSAGE_DELETE", bulk, place_of(data, client))
             case _ if event in CHANGES:
                 place = place_of(data, client)
                 self._lanes.put(ref(data, "channel_id"), partial(self._react, event, data, place))
@@ -175,10 +186,13 @@ class Hearing(Ear):
         for last in self._heard:
             room = client.get_channel(int(last.room.chat_ref)) if last.room.chat_ref.isdigit() else None
             if isinstance(room, Room):
-                if room.guild.shard_id != shard_id or not self._has_more(room, last):
+                if room.guild.shard_id != shard_id:
                     continue
                 if not may_read_back(room):
-                    self._catch_up.counts["no_permission"] += 1
+                    self._catch_up.counts["no_permission"] += self._has_more(room, last)
+                    continue
+                self._lanes.aside(partial(self._compare, last, client))
+                if not self._has_more(room, last):
                     continue
             elif last.kind is not RoomKind.DM or shard_id != 0 or not last.message_ref:
                 continue  # direct rooms belong to the first shard; what is not known besides is none of this shard's
@@ -203,21 +217,54 @@ class Hearing(Ear):
             await self._memory.remember(name, ",".join(sorted(now)))
 
     async def _read_room(self, last: LastHeard, client: discord.Client) -> None:
-        async def hand_in(message: Payload) -> None:
+        """Read a gap to its end, then hand it in: which questions are answered hangs on those that came later."""
+        read: list[Payload] = []
+
+        async def gather(message: Payload) -> None:
+            read.append(message)
+
+        await self._memory.begin_gap(last.room, last.message_ref)
+        await self._catch_up.read(last, gather, lambda: self._memory.forget_room(last.room))
+        chosen = self._answered(read, client)
+        for message in read:
             # What is said while we read back is met twice; whoever comes first, it is news.
             at = time_of(ref(message, "id"))
             live = at is not None and at >= self._began
-            work = partial(self._hand_in, "MESSAGE_CREATE", message, place_of(message, client), live=live)
+            over = not live and ref(message, "id") not in chosen
+            place = place_of(message, client)
+            work = partial(self._hand_in, "MESSAGE_CREATE", message, place, live=live, passed_over=over)
             await self._lanes.through(last.room.chat_ref, work)
-
-        await self._memory.begin_gap(last.room, last.message_ref)
-        await self._catch_up.read(last, hand_in, lambda: self._memory.forget_room(last.room))
         await self._memory.end_gap(last.room)
+        figures = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self._catch_up.counts.items())
+        await self._memory.remember(f"{PLATFORM}:catch_up", figures)
+
+    def _answered(self, read: Sequence[Payload], client: discord.Client) -> frozenset[str]:
+        us, now = self._who(), self._clock.now()
+        if us is None:
+            return frozenset()
+        told = [to_inbound("MESSAGE_CREATE", one, us=us, place=place_of(one, client), now=now) for one in read]
+        return answered_of([one for one in told if not isinstance(one, Ignored)], now)
+
+    async def _compare(self, last: LastHeard, client: discord.Client) -> None:
+        """Learn what was deleted or edited of what we keep while nobody listened."""
+        kept = await self._memory.last_kept(last.room, COMPARED)
+        found = await self._catch_up.compare(last.room, kept, lambda: self._memory.forget_room(last.room))
+        us = self._who()
+        if found.missing and us is not None:
+            place = place_of({"channel_id": last.room.chat_ref}, client)
+            missed = gone(last.room.chat_ref, found.missing, us=us, place=place, now=self._clock.now())
+            missed = replace(missed, event_id=f"missed:{missed.message_id}+{len(missed.more_refs)}", live=False)
+            await self._lanes.through(last.room.chat_ref, partial(self._accept_or_count, missed))
+        for message in found.edited:
+            work = partial(self._hand_in, "MESSAGE_UPDATE", message, place_of(message, client), live=False)
+            await self._lanes.through(last.room.chat_ref, work)
 
     def _take(self, event: str, data: Payload, place: Place) -> None:
         self._lanes.put(ref(data, "channel_id"), partial(self._hand_in, event, data, place))
 
-    async def _hand_in(self, event: str, data: Payload, place: Place, *, live: bool = True) -> None:
+    async def _hand_in(
+        self, event: str, data: Payload, place: Place, *, live: bool = True, passed_over: bool = False
+    ) -> None:
         await self._open.wait()
         us, note = self._who(), ""
         if us is None:
@@ -228,6 +275,8 @@ class Hearing(Ear):
         message = to_inbound(event, data, us=us, place=place, now=self._clock.now(), live=live)
         if note:
             message = noted(message, note)
+        if passed_over and not isinstance(message, Ignored):
+            message = replace(message, passed_over=True)
         await self._accept_or_count(message)
 
     async def _react(self, event: str, data: Payload, place: Place) -> None:

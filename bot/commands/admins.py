@@ -9,7 +9,7 @@ from core.domain.rooms import Room
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.retrieval.vector_words import search_in_words
-from core.store import embeddings, jobs, outbox, places
+from core.store import embeddings, jobs, outbox, places, platforms
 from core.store.engine import Tx
 
 
@@ -29,6 +29,10 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
     lines += search_in_words(await embeddings.list_figures(tx), services.vectors)
     if unknown := states.get("unknown"):
         lines.append(f"{unknown} answers could not be proved sent; they are never sent again by themselves")
+    lines += [
+        f"Read back after the last gap ({gap.platform}, {gap.at.astimezone(call.tz):%Y-%m-%d %H:%M}): {gap.figures}"
+        for gap in await platforms.list_gaps(tx)
+    ]
     found = await readable_rooms_of(tx, call, services)
     kept = sum(is_archived(room, services.archiving) for room in found)
     lines.append(f"Rooms that you may read: {len(found)}, {kept} of them with archive")

@@ -50,7 +50,8 @@ async def apply_delete(tx: Tx, arrival: Arrival, halves: Callable[[str], bool]) 
     message, room = arrival.message, arrival.room
     refs = (message.message_id, *message.more_refs)
     unheard_at = message.sent_at if is_archived(room, arrival.policy) else None
-    await archive.bury_messages(tx, room.id, refs, "deleted", unheard_at=unheard_at)
+    reason = "deleted" if message.live else "missed"  # found gone after a gap
+    await archive.bury_messages(tx, room.id, refs, reason, unheard_at=unheard_at)
     for ref in refs:
         await outbox.mark_source_gone(tx, room.id, ref)
         if not halves(ref):

@@ -15,6 +15,7 @@ from core.chat.proxies import Pair, ProxyWatch
 from core.chat.work import turn_job
 from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Skip
 from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, parse_limits
+from core.domain.catchup import ANSWERED_UNTIL
 from core.domain.errors import Conflict
 from core.domain.ids import InboxId, JobId, TurnId
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, quiet_window
@@ -28,8 +29,6 @@ from core.store import access, budgets, decisions, inbox, jobs, people, places, 
 from core.store.engine import Database, Tx
 
 CONFLICT_TRIES = 5
-ANSWERED_UNTIL = timedelta(minutes=15)
-"""How old a message may be that came by catch-up and is still answered."""
 _MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK, Origin.CHANNEL})
 """Whose words are never quoted as a person's."""
 
@@ -242,6 +241,8 @@ class Receiver:
             return verdict.reason, {"mode": room.mode}
         if not message.live and now - message.sent_at > ANSWERED_UNTIL:
             return SilenceReason.TOO_OLD, {"age_s": round((now - message.sent_at).total_seconds())}
+        if message.passed_over:
+            return SilenceReason.SUPERSEDED, {}
         if message.voice_alone:
             await self.notices.unheard(tx, arrival.asked(inbox_id))
             return SilenceReason.UNREADABLE, {"kind": "voice"}

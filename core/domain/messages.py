@@ -96,6 +96,7 @@ class InboundMessage:
     `surroundings` describe the room where the platform does; `answer_token` goes back with the answer.
     `edited_at`: the platform's time of an edit, None where it gives none. `more_refs`: messages that a deletion takes
     along with `message_id`. `reaction`: on the message that `reply_to` names. `webhook_ref`: the webhook that wrote.
+    `passed_over`: it came in a gap of which newer questions are answered instead.
     """
 
     front_end: str
@@ -119,6 +120,7 @@ class InboundMessage:
     more_refs: tuple[str, ...] = ()
     reaction: Reaction | None = None
     webhook_ref: str = ""
+    passed_over: bool = False
     surroundings: Surroundings | None = None
     answer_token: str = field(default="", repr=False)
     album_id: str | None = None

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 
 import asyncpg
 
@@ -12,7 +14,7 @@ from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.rooms import RoomKind
 from core.ports import PlatformMemory
 from core.store import access, archive, budgets, decisions, inbox, moving, outbox, people, places
-from core.store.engine import Connection, Database, database_errors
+from core.store.engine import Connection, Database, Tx, database_errors
 
 LEAD_AGAIN_S = 1.0
 LEAD_WATCH_S = 3.0
@@ -28,6 +30,33 @@ left join lateral (
 left join voidbot.platform_memory gap on gap.name = 'gap:' || r.platform || ':' || r.chat_ref and gap.value <> ''
 where r.platform = $1 and r.state = 'active' and c.state = 'active'
 order by i.sent_at desc nulls last, r.id"""
+
+
+_LAST_KEPT = """
+select regexp_replace(m.platform_ref, '^own:', '') as ref from voidbot.messages m
+join voidbot.rooms r on r.id = m.room_id
+where r.platform = $1 and r.chat_ref = $2 and r.topic_ref = $3 and m.deleted_at is null
+order by m.sent_at desc, m.id desc limit $4"""
+CATCH_UP = "catch_up"
+"""Under which name, after the platform's, it is remembered what the last gap came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapRead:
+    """What the last gap of a platform came to, in figures."""
+
+    platform: str
+    figures: str
+    at: datetime
+
+
+async def list_gaps(tx: Tx) -> list[GapRead]:
+    """Return what the last gap of each platform came to."""
+    rows = await tx.fetch(
+        "select name, value, at from voidbot.platform_memory where name like '%:' || $1 and value <> '' order by name",
+        CATCH_UP,
+    )
+    return [GapRead(row["name"].partition(":")[0], row["value"], row["at"]) for row in rows]
 
 
 class StoredPlatformMemory(PlatformMemory):
@@ -125,6 +154,12 @@ class StoredPlatformMemory(PlatformMemory):
             )
             for row in rows
         ]
+
+    async def last_kept(self, room: RoomKey, limit: int) -> Sequence[str]:
+        """Return the ids of the newest archived messages of a room, our own among them."""
+        async with self._database.transaction(durable=False) as tx:
+            rows = await tx.fetch(_LAST_KEPT, room.platform, room.chat_ref, room.topic_ref, limit)
+        return [row["ref"] for row in rows]
 
     async def recall(self, name: str) -> str | None:
         """Return the value kept under this name."""

@@ -433,3 +433,23 @@ async def test_a_topic_met_under_the_new_id_alone_keeps_its_words(
     async with database.transaction() as tx:
         rows = await tx.fetch("select community_id, platform_ref from voidbot.messages order by id")
     assert [(row["community_id"], row["platform_ref"]) for row in rows] == [(home, "-5/1"), (home, "7")]
+
+
+async def test_the_newest_archived_messages_are_named_without_those_known_to_be_deleted(
+    database: Database, memory: StoredPlatformMemory, clock: ManualClock
+) -> None:
+    await memory.learn(guild())
+    async with database.transaction() as tx:
+        place = await places.find_place(tx, HALL)
+        assert place is not None
+        who = await people.ensure_person(tx, "discord", "1", place.community.id, "Ana")
+        at = clock.now()
+        for n, ref in enumerate(("101", "102", "own:103", "104")):
+            said = archive.NewMessage(
+                room_id=place.room.id, community_id=place.community.id, author_id=who.id, platform_ref=ref,
+                kind="text", text="word", sent_at=at + timedelta(seconds=n),
+            )  # fmt: skip
+            await archive.add_message(tx, said)
+        await archive.bury_message(tx, place.room.id, "102", "missed")
+    assert await memory.last_kept(HALL, 9) == ["104", "103", "101"]
+    assert await memory.last_kept(HALL, 1) == ["104"]
