@@ -96,6 +96,12 @@ _BURY = """
 update voidbot.messages set text = '', author_id = null, proxy_of = null, forwarded_from = '', sources = null,
   deleted_at = coalesce(deleted_at, voidbot.now()), delete_reason = 'erased', index_state = 'none'
 where id = any($1::bigint[])"""
+# Names under which a proxy service showed the erased words, once nothing else stands under them.
+_SHOWN_NAMES = """
+delete from voidbot.person_names n using voidbot.people p
+where p.id = n.person_id and p.kind = 'proxy' and p.id in (
+    select m.author_id from voidbot.messages m where m.id = any($1::bigint[]) and m.proxy_of is not null)
+  and not exists (select 1 from voidbot.messages m where m.author_id = p.id and m.id <> all($1::bigint[]))"""
 _FACTS_WITHOUT_PROOF = """
 delete from voidbot.profile_facts f where f.said_by <> 'corrected' and f.id in (
     select a.fact_id from voidbot.fact_anchors a where a.message_id = any($1::bigint[]))
@@ -136,6 +142,7 @@ where state = 'ready' and trace <> $2 and ($3::bigint[] is null or room_id = any
 update voidbot.message_revisions set text = null where message_id = any($1::bigint[]) and text is not null""", _BATCH),
     Eraser("profile_facts", _M, _FACTS_WITHOUT_PROOF, _BATCH),
     Eraser("fact_anchors", _M, "delete from voidbot.fact_anchors where message_id = any($1::bigint[])", _BATCH),
+    Eraser("person_names", _M, _SHOWN_NAMES, _BATCH),
     Eraser("messages", _M, _BURY, _BATCH),
     # Speech: what was said to the person, and what was made from the person's words
     Eraser("outbox", _S, f"""

@@ -9,6 +9,7 @@ import pytest
 from bot.archive_settings import ArchiveSettings
 from core.domain.messages import Attachment, InboundMessage, MessageKind, Origin, Reaction, ReactionChange
 from core.domain.speech import SilenceReason
+from core.store import erasure
 from tests.fakes import ScriptedModel
 from tests.flows.line import Line, running_line
 
@@ -203,3 +204,15 @@ async def test_a_webhook_without_an_original_is_a_machine(line: Line) -> None:
     await accept(line, spoken(line, "build 7 passed")[2])
     people = "select p.is_bot, m.proxy_of from voidbot.messages m join voidbot.people p on p.id = m.author_id"
     assert await rows(line, people) == [(True, None)]
+
+
+async def test_with_all_words_shown_under_a_name_the_name_is_erased(line: Line) -> None:
+    for message in (*spoken(line, "the key is blue"), *spoken(line, "the lock is red")):
+        await accept(line, message)
+    names = "select count(*) from voidbot.person_names where name = 'Rook'"
+    async with line.database.transaction() as tx:
+        first, second = await tx.fetch("select id from voidbot.messages where proxy_of is not null")
+        await erasure.bury(tx, [first["id"]])
+        assert await tx.fetchval(names) == 1
+        await erasure.bury(tx, [second["id"]])
+        assert await tx.fetchval(names) == 0
