@@ -32,6 +32,39 @@ async def test_round_trip_discord(database: Database, fresh_dsn: str) -> None:
         assert "when do we meet?" in model.requests[0].messages[-1].text
 
 
+@pytest.mark.field("F026")
+async def test_proxied_message_is_one_turn(database: Database, fresh_dsn: str) -> None:
+    model = ScriptedModel(lambda request: "At five, in the hall.")
+    async with DiscordServer() as discord:
+        guild = discord.add_guild("House")
+        room, ada = guild.add_channel("hall"), guild.add_member("Ada")
+        async with whole_line(fresh_dsn, discord_settings(discord), model) as line:
+
+            async def is_archived() -> bool:
+                async with line.database.transaction() as tx:
+                    return await tx.execute("update voidbot.rooms set archive = 'on' where name = 'hall'") == 1
+
+            async def reacted() -> bool:
+                return bool(await line.value("select count(*) = 1 from voidbot.reactions where emoji = '👍'"))
+
+            await until(is_archived)
+            original = await discord.say(ada, room, f"r:<@{discord.bot.id}> when do we meet?")
+            await discord.delete(original)
+            copy = await discord.webhook_say(room, "Rook", f"<@{discord.bot.id}> when do we meet?")
+            await discord.until(lambda: len(discord.messages(room)) == 2)
+            await discord.react(ada, copy, "👍")
+            await until(reacted)
+            await line.quiet()
+            assert await line.value("select array_agg(reply_to) from voidbot.outbox") == [str(copy.id)]
+            kept = await line.value(
+                "select array_agg(m.platform_ref || ' ' || n.name || ' ' || o.account_ref) from voidbot.messages m"
+                " join voidbot.people o on o.id = m.proxy_of join voidbot.person_names n on n.person_id = m.author_id"
+                " where m.text <> ''"
+            )
+            assert kept == [f"{copy.id} Rook {ada.id}"]
+        assert len(model.requests) == 1 and len(discord.messages(room)) == 2
+
+
 async def test_round_trip_telegram(database: Database, fresh_dsn: str) -> None:
     model = ScriptedModel(lambda request: "At **five**, in the hall.")
     async with TelegramServer() as telegram:
