@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,19 +123,20 @@ async def test_the_backlog_drains_when_one_connection_is_killed(
 
     async with at_work(worker(crashing, recorded_kind(crashing), dead_after_s=2.0, poll_s=0.1)):
         async with asyncio.TaskGroup() as group:
-            group.create_task(until(killed))
-            group.create_task(_keep_adding(crashing))
+            adding = group.create_task(_keep_adding(crashing))
+            await until(killed)
+            adding.cancel()
         await until(lambda: _quietly(crashing), within_s=60.0)
     await admin.close()
     await check(crashing)
 
 
 async def _keep_adding(database: Database) -> None:
-    for _ in range(5):
-        try:
+    """Add work again and again, so that there is something of every kind of statement to be killed."""
+    while True:
+        with suppress(BotError):
             await add_backlog(database, lanes=3, each=1)
-        except BotError:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0.02)
 
 
 async def test_what_was_acknowledged_survives_a_crash_of_the_server(crashing: Database, own_server: Server) -> None:
