@@ -1,0 +1,261 @@
+"""What an operation has to know from outside the mind: read once, recorded with it, never text. Pure.
+
+A check is a function of view, operation and facts alone, so a replay needs neither archive, model nor clock.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from core.domain.ids import MessageId, PersonId, RoomId
+from core.domain.mind.entries import Entry, Key
+from core.domain.mind.values import Anchor, AnchorKind, Target, TargetKind, wire_time
+
+
+class Emitter(StrEnum):
+    """Who proposes an operation. Stored values never change."""
+
+    CHAT = "chat"
+    RUMINATION = "rumination"
+    SLEEP = "sleep"
+    MOOD = "mood"
+    UPKEEP = "upkeep"
+    PARENT = "parent"
+    OPERATOR = "operator"
+
+    @property
+    def model(self) -> bool:
+        """Whether the words are a model's."""
+        return self in (Emitter.CHAT, Emitter.RUMINATION, Emitter.SLEEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts. `ref`: the role, the pass or the person behind it."""
+
+    kind: Emitter
+    ref: str = ""
+    run_id: int | None = None
+    job_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFact:
+    """A message that an operation names: where it stands, whose it is, which revision is the last.
+
+    `own`: the bot said it. `alive`: it is not deleted. `seq`: its place in the order of the archive.
+    """
+
+    id: MessageId
+    room_id: RoomId
+    author_id: PersonId | None
+    seq: int
+    revision: int
+    sent_at: datetime
+    alive: bool = True
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxFact:
+    """A row of the outbox: where it goes, the hash of its words, its state, and the candidate it was made from."""
+
+    room_id: RoomId
+    content_hash: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """What a model had read when it proposed: rooms, people, and the refs that it was shown."""
+
+    rooms: frozenset[RoomId] = frozenset()
+    people: frozenset[PersonId] = frozenset()
+    refs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How alike the new thoughts of a batch are to what is there, by (new id, old id).
+
+    `model` empty: there is no embedder, and texts are compared by their letters instead.
+    """
+
+    model: str = ""
+    scores: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What must be read before an operation can be judged.
+
+    `entries`: by key. `live`: types of which every live entry is wanted. `counted`: types whose cap is looked at.
+    `anchors`: all that the payload names. `outbox`, `venues`: rows and rooms for speech.
+    """
+
+    entries: frozenset[Key] = frozenset()
+    live: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
+    messages: frozenset[MessageId] = frozenset()
+    anchors: tuple[Anchor, ...] = ()
+    targets: tuple[Target, ...] = ()
+    outbox: frozenset[int] = frozenset()
+    venues: frozenset[RoomId] = frozenset()
+    repos: frozenset[str] = frozenset()
+    runs: frozenset[int] = frozenset()
+
+    def joined(self, other: "Needs") -> "Needs":
+        """Return what both need."""
+        return Needs(
+            entries=self.entries | other.entries,
+            live=self.live | other.live,
+            counted=self.counted | other.counted,
+            messages=self.messages | other.messages,
+            anchors=(*self.anchors, *other.anchors),
+            targets=(*self.targets, *other.targets),
+            outbox=self.outbox | other.outbox,
+            venues=self.venues | other.venues,
+            repos=self.repos | other.repos,
+            runs=self.runs | other.runs,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that is known from outside. `now`: once for the batch.
+
+    `messages`: those named that exist in the mind's communities. `refs`: other anchors that exist, with the rooms
+    that bound them. `lost_quotes`: `quote_key` of quotes that do not stand in their revision. `groups`: rooms with the
+    same readers share a name; a room that is not in it is a group of its own. `people`, `rooms`, `repos`, `runs`: those
+    named that exist; repositories in small letters. `readable`: for each room where something would be said, the rooms
+    that all its readers may read. `recalled`: when an entry was last part of a prompt. `seq`: the row of the journal.
+    """
+
+    now: datetime
+    actor: Actor
+    packet: Packet | None = None
+    messages: Mapping[MessageId, MessageFact] = field(default_factory=dict)
+    refs: Mapping[str, frozenset[RoomId]] = field(default_factory=dict)
+    lost_quotes: frozenset[str] = frozenset()
+    groups: Mapping[RoomId, str] = field(default_factory=dict)
+    similarity: Similarity = Similarity()
+    people: frozenset[PersonId] = frozenset()
+    opted_out: frozenset[PersonId] = frozenset()
+    erased: frozenset[PersonId] = frozenset()
+    rooms: frozenset[RoomId] = frozenset()
+    repos: frozenset[str] = frozenset()
+    outbox: Mapping[int, OutboxFact] = field(default_factory=dict)
+    readable: Mapping[RoomId, frozenset[RoomId]] = field(default_factory=dict)
+    runs: frozenset[int] = frozenset()
+    recalled: Mapping[str, datetime] = field(default_factory=dict)
+    paused: bool = False
+    seq: int = 0
+
+    def group(self, sources: Iterable[RoomId]) -> frozenset[str]:
+        """Return the audience group of what was made from these rooms; empty for what was made from none."""
+        return frozenset(self.groups.get(room, f"room:{room}") for room in sources)
+
+
+def message_of(ref: str) -> MessageId | None:
+    """Return the message that a ref names; None if it names something else."""
+    kind, _, number = ref.partition(":")
+    return MessageId(int(number)) if kind == AnchorKind.MESSAGE and number.isdecimal() and len(number) < 19 else None
+
+
+def person_of(target: Target) -> PersonId | None:
+    """Return the person that a thought is about; None if it is about something else."""
+    fits = target.kind is TargetKind.PERSON and target.id.isdecimal() and len(target.id) < 19
+    return PersonId(int(target.id)) if fits else None
+
+
+def quote_key(anchor: Anchor) -> str:
+    """Return what stands for an anchor's quote where no text may stand."""
+    digest = hashlib.sha256((anchor.quote or "").encode()).hexdigest()[:16]
+    return f"{anchor.ref}@{anchor.revision}:{digest}"
+
+
+def facts_image(facts: Facts, needs: Needs, entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return what of the facts concerns one operation, as the journal keeps it: ids, hashes, scores and times."""
+    named = {message_of(anchor.ref) for anchor in needs.anchors} | set(needs.messages)
+    rooms = {room for entry in entries for room in entry.sources} | (facts.packet.rooms if facts.packet else set())
+    rooms |= {fact.room_id for id_, fact in facts.messages.items() if id_ in named} | needs.venues
+    about = {person for target in needs.targets if (person := person_of(target)) is not None}
+    about |= {fact.author_id for id_, fact in facts.messages.items() if id_ in named and fact.author_id is not None}
+    refs = {anchor.ref for anchor in needs.anchors}
+    quotes = {quote_key(anchor) for anchor in needs.anchors if anchor.quote is not None}
+    ids = {key.id for key in needs.entries}
+    image: dict[str, Any] = {
+        "now": wire_time(facts.now),
+        "messages": [
+            [f.id, f.room_id, f.author_id, f.seq, f.revision, wire_time(f.sent_at), f.alive, f.own]
+            for f in sorted((f for id_, f in facts.messages.items() if id_ in named), key=lambda f: f.id)
+        ],
+        "refs": {ref: sorted(where) for ref, where in sorted(facts.refs.items()) if ref in refs},
+        "lostQuotes": sorted(facts.lost_quotes & quotes),
+        "groups": {str(room): facts.groups[room] for room in sorted(rooms) if room in facts.groups},
+        "similarity": {
+            "model": facts.similarity.model,
+            "scores": [
+                [new, old, score] for (new, old), score in sorted(facts.similarity.scores.items()) if new in ids
+            ],
+        },
+        "people": sorted(facts.people & about),
+        "optedOut": sorted(facts.opted_out & about),
+        "erased": sorted(facts.erased & about),
+        "rooms": sorted(facts.rooms),
+        "repos": sorted(facts.repos),
+        "outbox": {str(id_): [f.room_id, f.content_hash, f.state] for id_, f in facts.outbox.items()},
+        "readable": {str(venue): sorted(rooms) for venue, rooms in facts.readable.items()},
+        "runs": sorted(facts.runs),
+        "recalled": {id_: wire_time(at) for id_, at in sorted(facts.recalled.items())},
+    }
+    image = {name: value for name, value in image.items() if value not in ([], {})}
+    if facts.packet is not None:
+        image["packet"] = {
+            "rooms": sorted(facts.packet.rooms),
+            "people": sorted(facts.packet.people),
+            "refs": sorted(facts.packet.refs & refs),
+        }
+    return image
+
+
+def facts_of(image: Mapping[str, Any], actor: Actor, seq: int) -> Facts:
+    """Return the facts that an image shows."""
+    packet = image.get("packet")
+    similarity = image.get("similarity", {})
+    messages = [
+        MessageFact(id_, room, author, seq_, revision, datetime.fromisoformat(sent), alive, own)
+        for id_, room, author, seq_, revision, sent, alive, own in image.get("messages", ())
+    ]
+    return Facts(
+        now=datetime.fromisoformat(image["now"]),
+        actor=actor,
+        packet=None
+        if packet is None
+        else Packet(frozenset(packet["rooms"]), frozenset(packet["people"]), frozenset(packet["refs"])),
+        messages={fact.id: fact for fact in messages},
+        refs={ref: frozenset(where) for ref, where in image.get("refs", {}).items()},
+        lost_quotes=frozenset(image.get("lostQuotes", ())),
+        groups={RoomId(int(room)): name for room, name in image.get("groups", {}).items()},
+        similarity=Similarity(
+            similarity.get("model", ""), {(new, old): score for new, old, score in similarity.get("scores", ())}
+        ),
+        people=frozenset(image.get("people", ())),
+        opted_out=frozenset(image.get("optedOut", ())),
+        erased=frozenset(image.get("erased", ())),
+        rooms=frozenset(image.get("rooms", ())),
+        repos=frozenset(image.get("repos", ())),
+        outbox={int(id_): OutboxFact(*value) for id_, value in image.get("outbox", {}).items()},
+        readable={RoomId(int(venue)): frozenset(rooms) for venue, rooms in image.get("readable", {}).items()},
+        runs=frozenset(image.get("runs", ())),
+        recalled={id_: datetime.fromisoformat(at) for id_, at in image.get("recalled", {}).items()},
+        seq=seq,
+    )
+
+
+def at_row(facts: Facts, seq: int) -> Facts:
+    """Return the facts as the row `seq` of the journal sees them."""
+    return replace(facts, seq=seq)
