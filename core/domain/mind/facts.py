@@ -11,8 +11,11 @@ from enum import StrEnum
 from typing import Any
 
 from core.domain.ids import MessageId, PersonId, RoomId
-from core.domain.mind.entries import Entry, Key
+from core.domain.mind.entries import Key
 from core.domain.mind.values import Anchor, AnchorKind, Target, TargetKind, wire_time
+
+REPEAT_DAYS = 90
+"""For how long the same words are not said again."""
 
 
 class Emitter(StrEnum):
@@ -93,7 +96,10 @@ class Needs:
     """What must be read before an operation can be judged.
 
     `entries`: by key. `live`: types of which every live entry is wanted. `counted`: types whose cap is looked at.
-    `anchors`: all that the payload names. `outbox`, `venues`: rows and rooms for speech.
+    `anchors`: all that the payload names. `outbox`, `venues`: rows and rooms for speech. `revisions`: messages as they
+    once stood. `drafts`: words that would be said, to be held against prompts and what was said before. `answered`:
+    messages of which one must know whether anything was said to them. `spoke`: when it spoke last. `limits`: names of
+    what a run may do only so much of.
     """
 
     entries: frozenset[Key] = frozenset()
@@ -106,6 +112,11 @@ class Needs:
     venues: frozenset[RoomId] = frozenset()
     repos: frozenset[str] = frozenset()
     runs: frozenset[int] = frozenset()
+    revisions: frozenset[tuple[MessageId, int]] = frozenset()
+    drafts: frozenset[str] = frozenset()
+    answered: frozenset[MessageId] = frozenset()
+    spoke: bool = False
+    limits: frozenset[str] = frozenset()
 
     def joined(self, other: "Needs") -> "Needs":
         """Return what both need."""
@@ -120,6 +131,11 @@ class Needs:
             venues=self.venues | other.venues,
             repos=self.repos | other.repos,
             runs=self.runs | other.runs,
+            revisions=self.revisions | other.revisions,
+            drafts=self.drafts | other.drafts,
+            answered=self.answered | other.answered,
+            spoke=self.spoke or other.spoke,
+            limits=self.limits | other.limits,
         )
 
 
@@ -132,6 +148,10 @@ class Facts:
     same readers share a name; a room that is not in it is a group of its own. `people`, `rooms`, `repos`, `runs`: those
     named that exist; repositories in small letters. `readable`: for each room where something would be said, the rooms
     that all its readers may read. `recalled`: when an entry was last part of a prompt. `seq`: the row of the journal.
+    `revisions`: the place in the order of the archive of each of those that exist. `echoed`, `said`: `speech_hash` of
+    drafts that read a prompt out, and of those that a live receipt of the last `REPEAT_DAYS` days shows as said.
+    `answered`: messages to which a live receipt answers. `spoke_at`: the newest live receipt. `spent`: what the actor's
+    run has already used of its limits.
     """
 
     now: datetime
@@ -153,6 +173,12 @@ class Facts:
     recalled: Mapping[str, datetime] = field(default_factory=dict)
     paused: bool = False
     seq: int = 0
+    revisions: Mapping[tuple[MessageId, int], int] = field(default_factory=dict)
+    echoed: frozenset[str] = frozenset()
+    said: frozenset[str] = frozenset()
+    answered: frozenset[MessageId] = frozenset()
+    spoke_at: datetime | None = None
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     def group(self, sources: Iterable[RoomId]) -> frozenset[str]:
         """Return the audience group of what was made from these rooms; empty for what was made from none."""
@@ -171,21 +197,30 @@ def person_of(target: Target) -> PersonId | None:
     return PersonId(int(target.id)) if fits else None
 
 
+def speech_hash(text: str) -> str:
+    """Return what stands for words that are said, in receipts, outbox and facts."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def quote_key(anchor: Anchor) -> str:
     """Return what stands for an anchor's quote where no text may stand."""
     digest = hashlib.sha256((anchor.quote or "").encode()).hexdigest()[:16]
     return f"{anchor.ref}@{anchor.revision}:{digest}"
 
 
-def facts_image(facts: Facts, needs: Needs, entries: Iterable[Entry]) -> dict[str, Any]:
-    """Return what of the facts concerns one operation, as the journal keeps it: ids, hashes, scores and times."""
+def facts_image(facts: Facts, needs: Needs, sources: Iterable[RoomId]) -> dict[str, Any]:
+    """Return what of the facts concerns one operation, as the journal keeps it: ids, hashes, scores and times.
+
+    `sources`: the rooms of every entry that the operation was judged beside.
+    """
     named = {message_of(anchor.ref) for anchor in needs.anchors} | set(needs.messages)
-    rooms = {room for entry in entries for room in entry.sources} | (facts.packet.rooms if facts.packet else set())
+    rooms = set(sources) | (facts.packet.rooms if facts.packet else set())
     rooms |= {fact.room_id for id_, fact in facts.messages.items() if id_ in named} | needs.venues
     about = {person for target in needs.targets if (person := person_of(target)) is not None}
     about |= {fact.author_id for id_, fact in facts.messages.items() if id_ in named and fact.author_id is not None}
     refs = {anchor.ref for anchor in needs.anchors}
     quotes = {quote_key(anchor) for anchor in needs.anchors if anchor.quote is not None}
+    drafts = {speech_hash(draft) for draft in needs.drafts}
     ids = {key.id for key in needs.entries}
     image: dict[str, Any] = {
         "now": wire_time(facts.now),
@@ -211,8 +246,15 @@ def facts_image(facts: Facts, needs: Needs, entries: Iterable[Entry]) -> dict[st
         "readable": {str(venue): sorted(rooms) for venue, rooms in facts.readable.items()},
         "runs": sorted(facts.runs),
         "recalled": {id_: wire_time(at) for id_, at in sorted(facts.recalled.items())},
+        "revisions": [[*each, facts.revisions[each]] for each in sorted(needs.revisions & facts.revisions.keys())],
+        "echoed": sorted(facts.echoed & drafts),
+        "said": sorted(facts.said & drafts),
+        "answered": sorted(facts.answered & needs.answered),
+        "spent": {name: facts.spent[name] for name in sorted(needs.limits & facts.spent.keys())},
     }
     image = {name: value for name, value in image.items() if value not in ([], {})}
+    if needs.spoke and facts.spoke_at is not None:
+        image["spokeAt"] = wire_time(facts.spoke_at)
     if facts.packet is not None:
         image["packet"] = {
             "rooms": sorted(facts.packet.rooms),
@@ -253,6 +295,12 @@ def facts_of(image: Mapping[str, Any], actor: Actor, seq: int) -> Facts:
         runs=frozenset(image.get("runs", ())),
         recalled={id_: datetime.fromisoformat(at) for id_, at in image.get("recalled", {}).items()},
         seq=seq,
+        revisions={(MessageId(id_), revision): place for id_, revision, place in image.get("revisions", ())},
+        echoed=frozenset(image.get("echoed", ())),
+        said=frozenset(image.get("said", ())),
+        answered=frozenset(image.get("answered", ())),
+        spoke_at=datetime.fromisoformat(image["spokeAt"]) if "spokeAt" in image else None,
+        spent=image.get("spent", {}),
     )
 
 

@@ -9,7 +9,7 @@ from core.domain.mind.bodies import CAPS, KIND_OF, Body
 from core.domain.mind.codes import Rejected, RejectionCode
 from core.domain.mind.entries import Entry, Key, Retired
 from core.domain.mind.facts import Emitter, Facts, Needs, message_of, person_of, quote_key
-from core.domain.mind.values import Anchor, EntryId, Strict, Target, TargetKind
+from core.domain.mind.values import Anchor, EntryId, Moment, Strict, Target, TargetKind
 from core.domain.mind.view import View
 
 FUTURE_S = 120.0
@@ -45,6 +45,10 @@ class Operation(Strict):
         """Return why it cannot stand; None if it can."""
         return None
 
+    def spends(self, view: View) -> dict[str, float]:
+        """Return what it would use of its run's limits, by name; asked before it is applied."""
+        return {}
+
     def apply(self, view: View, facts: Facts) -> str:
         """Put into the view what changes; return in one word what it did."""
         raise NotImplementedError
@@ -68,6 +72,17 @@ def live_or(view: View, type_: str, ids: Iterable[str], path: str) -> Rejected |
             return Rejected(RejectionCode.UNKNOWN_REFERENCE, path, f"{type_} is not there")
         if not entry.live:
             return Rejected(RejectionCode.NOT_LIVE, path, f"{type_} is over")
+    return None
+
+
+def memories_or(view: View, ids: Iterable[str], path: str) -> Rejected | None:
+    """Refuse an id that stands for no live memory, whether note, lasting memory or thread."""
+    for id_ in ids:
+        entry = view.holder("durable", id_)
+        if entry is None or entry.type == "proposal":
+            return Rejected(RejectionCode.UNKNOWN_REFERENCE, path, "is no memory")
+        if not entry.live:
+            return Rejected(RejectionCode.NOT_LIVE, path, "memory is over")
     return None
 
 
@@ -112,12 +127,14 @@ def target_or(target: Target, facts: Facts, path: str) -> Rejected | None:
     return None
 
 
-def cap_or(view: View, type_: str, sources: frozenset[RoomId], facts: Facts, path: str) -> Rejected | None:
-    """Refuse one more live entry where the audience group has as many as it may."""
+def cap_or(
+    view: View, type_: str, sources: frozenset[RoomId], facts: Facts, path: str, more: int = 1
+) -> Rejected | None:
+    """Refuse one more live entry, or several, where the audience group has as many as it may."""
     group = facts.group(sources)
     there = sum(count for each, count in view.count(type_) if facts.group(each) == group)
-    if there >= CAPS[type_]:
-        return Rejected(RejectionCode.LIMIT_REACHED, path, f"{CAPS[type_]} are there already")
+    if there + more > CAPS[type_]:
+        return Rejected(RejectionCode.LIMIT_REACHED, path, f"{CAPS[type_]} are all there may be")
     return None
 
 
@@ -166,10 +183,12 @@ def new_entry(id_: str, body: Body, facts: Facts, made_of: tuple[frozenset[RoomI
     )
 
 
-def retire(view: View, entry: Entry, facts: Facts, reason: str, superseded_by: str | None = None) -> None:
-    """Make a tombstone of an entry; its body stays."""
+def retire(
+    view: View, entry: Entry, facts: Facts, reason: str, superseded_by: str | None = None, body: Body | None = None
+) -> None:
+    """Make a tombstone of an entry; its body stays, or is this last one."""
     by = None if superseded_by is None else EntryId(superseded_by)
-    view.put(entry.changed(facts.now, retired=Retired(facts.now, reason, by)))
+    view.put(entry.changed(facts.now, body, retired=Retired(facts.now, reason, by)))
 
 
 def write(
@@ -182,6 +201,19 @@ def write(
         return "added"
     view.put(there.changed(facts.now, body, sources=made_of[0], people=made_of[1]))
     return "changed"
+
+
+class Stamped(Strict):
+    """Times that a proposal may carry. They must be times, and count for nothing: the clock here does."""
+
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
+
+    def stamps_or(self, facts: Facts, path: str) -> Rejected | None:
+        """Refuse one that is ahead of the clock."""
+        return ahead_or(facts, f"{path}.createdAt", self.created_at) or ahead_or(
+            facts, f"{path}.updatedAt", self.updated_at
+        )
 
 
 def ahead_or(facts: Facts, path: str, *moments: datetime | None) -> Rejected | None:
