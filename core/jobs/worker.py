@@ -273,7 +273,7 @@ class Worker:
         """Beat and tick, on one connection: once a second, or five times in `dead_after_s` if that is shorter."""
         reconcile_at = self._clock.monotonic()
         async with asyncio.TaskGroup() as burials:
-            beat_at = self._clock.monotonic() + self._pulse_s
+            beat_at = self._clock.monotonic()  # at once: what a dead process left behind has waited long enough
             while True:
                 if await self._due_before(beat_at):
                     await self._tick_what_is_due(store)
