@@ -1,26 +1,29 @@
-"""From the command line to the composition root; no logic of its own."""
+"""From the command line to the module of the command that was typed; no logic of its own."""
 
 import argparse
 import asyncio
-import math
+import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from bot import doctor, import_command, index_command, operators, source_command
-from bot.app import ALL_ROLES, Role
-from bot.running import ChatOptions, run_app
-from bot.settings import Environment, Settings
+from bot.settings import Environment
 from core.domain.errors import BotError
 
 EXIT_NOT_STARTED = 1
+_FIRST_WORDS = ("up", "jobs", "import", "sources", "index", "doctor")
+"""One command of each module, in the order in which help names them."""
+
+Add: TypeAlias = "Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. What is wrong is said in plain lines, without a traceback."""
     _open_streams()
-    options = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    options = _parser(words).parse_args(words)
     try:
         if "alone" in options:  # it reads the settings for itself: what is wrong with them is its answer
             return int(options.alone(options))
@@ -45,60 +48,48 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value) or value < 0:
-        raise ValueError("seconds: must be 0 or more")
-    return value
-
-
-def _up(options: argparse.Namespace, settings: Settings) -> int:
-    chat = None if options.no_chat else _chat_options(options)
-    return asyncio.run(run_app(settings, ALL_ROLES, chat))
-
-
-def _run(options: argparse.Namespace, settings: Settings) -> int:
-    return asyncio.run(run_app(settings, frozenset({Role(options.role)}), None))
-
-
-def _chat(options: argparse.Namespace, settings: Settings) -> int:
-    roles = frozenset({Role.GATEWAY, Role.WORKER})
-    return asyncio.run(run_app(settings, roles, _chat_options(options), platforms=False))
-
-
-def _chat_options(options: argparse.Namespace) -> ChatOptions:
-    return ChatOptions(
-        speaker=options.speaker, room=options.room, json=options.json, wait_s=options.wait, admin=options.admin
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return a parser for these words: with the command that the first one names, else with all of them."""
     parser = argparse.ArgumentParser(prog="voidbot", description="A self-hosted member of a community's chat.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    up = commands.add_parser("up", help="everything in one process, with a terminal chat")
-    up.add_argument("--no-chat", action="store_true", help="without the terminal chat; ends on Ctrl-C or SIGTERM")
-    _add_chat_flags(up)
-    up.set_defaults(run=_up)
-    run = commands.add_parser("run", help="one role; as many copies as you want")
-    run.add_argument("role", choices=[role.value for role in Role])
-    run.set_defaults(run=_run)
-    chat = commands.add_parser("chat", help="talk in the terminal, beside a running `up` or alone")
-    _add_chat_flags(chat)
-    chat.set_defaults(run=_chat)
-    operators.add_commands(commands)
-    import_command.add_command(commands)
-    source_command.add_command(commands)
-    index_command.add_commands(commands)
-    doctor.add_command(commands)
+    gc.disable()  # nothing that is loaded becomes garbage; looking for some takes a tenth of the time
+    try:
+        for add in _adders(words[0] if words else ""):
+            add(commands)
+    finally:
+        gc.enable()
     return parser
 
 
-def _add_chat_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--as", dest="speaker", metavar="NAME", help="who speaks; without it you, the operator")
-    parser.add_argument("--room", default="lobby", metavar="NAME", help="where to begin (default: lobby)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line, in and out")
-    parser.add_argument("--wait", type=_seconds, default=30.0, metavar="S", help="seconds to wait for the last answers")
-    parser.add_argument("--admin", action="store_true", help="people named by /as are administrators")
+def _adders(word: str) -> list[Add]:
+    """Return what adds a command. Its module alone is loaded: the others' would cost every start a second."""
+    match word:
+        case "up" | "run" | "chat":
+            from bot import run_command
+
+            return [run_command.add_commands]
+        case "jobs" | "db":
+            from bot import operators
+
+            return [operators.add_commands]
+        case "import":
+            from bot import import_command
+
+            return [import_command.add_command]
+        case "sources":
+            from bot import source_command
+
+            return [source_command.add_command]
+        case "index" | "reembed":
+            from bot import index_command
+
+            return [index_command.add_commands]
+        case "doctor":
+            from bot import doctor
+
+            return [doctor.add_command]
+        case _:  # help and mistakes name them all
+            return [add for first in _FIRST_WORDS for add in _adders(first)]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Every place where data of people stands, and the statement that empties it: the hooks of an erasure.
 
-A table that `tables.py` marks as holding data of people has a hook here, or nothing starts (`check_hooks`). Each
+A table that `personal.py` names has a hook here, or nothing starts (`check_hooks`). Each
 statement may run any number of times and touches at most so many rows; the last run touches none.
 """
 
@@ -11,7 +11,7 @@ from core.domain.erasure import EraseScope, EraseStep
 from core.domain.errors import Misconfigured
 from core.domain.ids import CommunityId, MessageId, PersonId
 from core.store.engine import Tx
-from core.store.tables import METADATA
+from core.store.personal import PERSONAL
 
 ROWS = 2000
 """Rows of one statement."""
@@ -224,8 +224,7 @@ delete from voidbot.erasure_needles where ledger_id = $1""", ("ledger",)),
 
 def unhooked(hooks: Sequence[Eraser] = ERASERS) -> list[str]:
     """Return the tables that hold data of people and have no hook."""
-    known = {hook.table for hook in hooks}
-    return sorted(table.name for table in METADATA.tables.values() if table.info["person"] and table.name not in known)
+    return sorted(PERSONAL - {hook.table for hook in hooks})
 
 
 def check_hooks(hooks: Sequence[Eraser] = ERASERS) -> None:

@@ -1,7 +1,7 @@
-"""Every table of schema `voidbot`, as metadata: what migrations are compared with and erasure reads.
+"""Every table of schema `voidbot`, as metadata: what migrations are compared with.
 
-Queries are plain SQL in the owner's module; this file only declares. `person=True` in a table's info means
-that it holds data of people and needs an erase hook. The queue's tables are in `migrations/sql/queue.sql`.
+Queries are plain SQL in the owner's module; this file only declares, and no process that serves loads it. A table that
+holds data of people stands in `personal.py` too. The queue's tables are in `migrations/sql/queue.sql`.
 """
 
 from sqlalchemy import (
@@ -39,8 +39,8 @@ METADATA = MetaData(
 _NOW = text("voidbot.now()")
 
 
-def _table(name: str, *items: SchemaItem, person: bool = False) -> Table:
-    return Table(name, METADATA, *items, info={"person": person})
+def _table(name: str, *items: SchemaItem) -> Table:
+    return Table(name, METADATA, *items)
 
 
 def _id() -> Column[int]:
@@ -86,7 +86,7 @@ _table(
     _text("language", "en"), Column("quiet_from", Time), Column("quiet_to", Time), _text("state", "active"),
     _int("last_archived_seq"), Column("retention_days", Integer), _flag("searchable", True), _text("archive_set_by"),
     _at("archive_set_at", null=True), _at("closed_at", null=True),
-    UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"), person=True,
+    UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
 )  # fmt: skip
 _table(
     "room_access", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
@@ -99,7 +99,6 @@ _table(
     "people", _id(), _text("platform", None), _text("account_ref", None), _flag("is_bot"), _text("kind", "user"),
     _flag("opted_out"), _text("limits", "default"), _at("first_seen"), _flag("learn_me", True), _flag("dm_memory", True),
     _flag("unprompted", True), _flag("erasing"), UniqueConstraint("platform", "account_ref"),
-    person=True,
 )  # fmt: skip
 _table(
     "room_access_roles", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
@@ -109,25 +108,22 @@ _table(
 _table(
     "room_access_users", Column("room_id", BigInteger, ForeignKey("voidbot.rooms.id", ondelete="CASCADE"), primary_key=True),
     Column("person_id", BigInteger, ForeignKey("voidbot.people.id", ondelete="CASCADE"), primary_key=True),
-    _flag("view"), _flag("history"), person=True,
+    _flag("view"), _flag("history"),
 )  # fmt: skip
 _table(
     "person_names", _id(), _ref("person_id", "people"), _text("name", None), _text("kind", "display"),
     _at("valid_from"), _at("valid_to", null=True),
     Index("person_names_open_key", "person_id", "kind", unique=True, postgresql_where=text("valid_to is null")),
-    person=True,
 )  # fmt: skip
 _table(
     "memberships", _id(), _ref("community_id", "communities"), _ref("person_id", "people"), _at("joined_at"),
     _at("left_at", null=True),
     Index("memberships_open_key", "community_id", "person_id", unique=True, postgresql_where=text("left_at is null")),
-    person=True,
 )  # fmt: skip
 _table(
     "membership_roles", _id(), _ref("person_id", "people"), _ref("role_id", "roles"), _at("valid_from"),
     _at("valid_to", null=True),
     Index("membership_roles_open_key", "person_id", "role_id", unique=True, postgresql_where=text("valid_to is null")),
-    person=True,
 )  # fmt: skip
 
 # What front ends must not forget (owner: platforms)
@@ -135,7 +131,7 @@ _table(
     "room_aliases", Column("platform", Text, primary_key=True), Column("chat_ref", Text, primary_key=True),
     Column("topic_ref", Text, primary_key=True, server_default=text("''")), _ref("room_id", "rooms"), _at("at"),
 )  # fmt: skip
-_table("platform_memory", Column("name", Text, primary_key=True), _text("value", None), _at("at"), person=True)
+_table("platform_memory", Column("name", Text, primary_key=True), _text("value", None), _at("at"))
 _table(
     "platform_starts", _id(), _text("account", None), _at("at"), Index("platform_starts_account_idx", "account", "at")
 )
@@ -157,22 +153,21 @@ _table(
     Index("messages_replies_idx", "room_id", "reply_to_ref", postgresql_where=text("reply_to_ref is not null")),
     Index("messages_reply_to_id_idx", "reply_to_id", postgresql_where=text("reply_to_id is not null")),
     Index("messages_proxy_of_idx", "proxy_of", postgresql_where=text("proxy_of is not null")),
-    person=True,
 )  # fmt: skip
 _table(
     "message_revisions", Column("message_id", BigInteger, ForeignKey("voidbot.messages.id", ondelete="CASCADE"), primary_key=True),
     Column("revision", Integer, primary_key=True, autoincrement=False), _ref("room_id", "rooms"), _int("archived_seq", None),
-    Column("text", Text), _at("seen_at"), UniqueConstraint("room_id", "archived_seq"), person=True,
+    Column("text", Text), _at("seen_at"), UniqueConstraint("room_id", "archived_seq"),
 )  # fmt: skip
 
 _table(
     "attachments", _ref("message_id", "messages", key=True), Column("ordinal", Integer, primary_key=True, autoincrement=False),
     _text("kind", "file"), _text("name"), _text("mime"), _int("bytes"), _text("fetch_handle"), _text("caption"),
-    _text("extracted_text"), person=True,
+    _text("extracted_text"),
 )  # fmt: skip
 _table(
     "reactions", _ref("message_id", "messages", key=True), _ref("person_id", "people", key=True),
-    Column("emoji", Text, primary_key=True), _at("at"), Index(None, "person_id"), person=True,
+    Column("emoji", Text, primary_key=True), _at("at"), Index(None, "person_id"),
 )  # fmt: skip
 
 # How it is found (owner: units)
@@ -183,11 +178,10 @@ _table(
     Column("quote_from", Integer, nullable=False, server_default=text("0")), Column("quote_to", Integer),
     Column("len", REAL, nullable=False), _text("unit_hash", None), _text("own_hash", None), Column("tsv", TSVECTOR, nullable=False),
     UniqueConstraint("message_id", "part"), Index(None, "room_id", "sent_at"), Index(None, "author_id", "sent_at"),
-    Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": "1024"}), person=True,
+    Index("units_tsv_idx", "tsv", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": "1024"}),
 )  # fmt: skip
 _table(
     "term_df", Column("lexeme", Text, primary_key=True), _ref("room_id", "rooms", key=True), _int("df"), Index(None, "room_id"),
-    person=True,
 )  # fmt: skip
 _table(
     "index_stats", _ref("room_id", "rooms", key=True), _int("units"), Column("avg_len", REAL, nullable=False), _at("at"),
@@ -211,7 +205,7 @@ _table(
 )  # fmt: skip
 _table(
     "import_errors", _id(), _ref("run_id", "import_runs"), _int("line"), _int("byte"), _text("code", None), _text("excerpt"),
-    Index(None, "run_id"), person=True,
+    Index(None, "run_id"),
 )  # fmt: skip
 
 # Lore: repositories, folders, graphs (owner: sources)
@@ -265,7 +259,7 @@ _table(
     Index("inbox_message_key", "front_end", "room_id", "message_ref", unique=True, postgresql_where=text("kind in ('text', 'command')")),
     Index(None, "blank_after"), Index(None, "room_id", "person_id", "id"),
     Index("inbox_talk_idx", "room_id", "id", postgresql_where=text("kind = 'text'")),
-    Index("inbox_refused_idx", "received_at", postgresql_where=text("turn_id is null and text <> ''")), person=True,
+    Index("inbox_refused_idx", "received_at", postgresql_where=text("turn_id is null and text <> ''")),
 )  # fmt: skip
 _table(
     "turns", _id(), _text("key", None), _ref("community_id", "communities"), _ref("room_id", "rooms"), _ref("person_id", "people"),
@@ -273,12 +267,12 @@ _table(
     _at("opened_at"), _at("closes_at"), Column("count", Integer, nullable=False, server_default=text("1")),
     _flag("restarted"), _flag("rebuilt"), _flag("shown"),
     Column("job_id", BigInteger), _text("trace"), _int("version", 1), _at("closed_at", null=True), UniqueConstraint("key"),
-    Index("turns_open_idx", "room_id", "person_id", postgresql_where=text("state in ('open', 'running')")), person=True,
+    Index("turns_open_idx", "room_id", "person_id", postgresql_where=text("state in ('open', 'running')")),
 )  # fmt: skip
 _table(
     "decisions", _id(), _ref("inbox_id", "inbox"), _ref("room_id", "rooms"), _ref("person_id", "people"), _text("message_ref", None),
     _text("outcome", None), Column("reason", Text), _int("settings_version", 1), _json("gates"), _at("at"), Index(None, "inbox_id"),
-    Index(None, "room_id", "at"), person=True,
+    Index(None, "room_id", "at"),
 )  # fmt: skip
 
 # What is said (owner: outbox)
@@ -289,14 +283,13 @@ _table(
     _text("trace"), _at("asked_at", null=True), _at("created_at"), _at("closed_at", null=True), UniqueConstraint("dedupe"),
     Index("outbox_open_idx", "state", "id", postgresql_where=text("state in ('ready', 'sending', 'unknown', 'failed')")),
     Index("outbox_body_idx", "closed_at", postgresql_where=text("body is not null")), Index(None, "room_id", "reply_to"),
-    Index(None, "job_id"), person=True,
+    Index(None, "job_id"),
 )  # fmt: skip
 _table(
     "outbox_parts", Column("outbox_id", BigInteger, ForeignKey("voidbot.outbox.id", ondelete="CASCADE"), primary_key=True),
     Column("n", Integer, primary_key=True, autoincrement=False), Column("text", Text), _text("nonce", None), _text("state", "ready"),
     Column("attempt", Integer, nullable=False, server_default=text("0")), _flag("plain"), _at("first_attempt_at", null=True),
     Column("external_id", Text), _at("sent_at", null=True), _at("final_at", null=True), Column("error", Text), UniqueConstraint("nonce"),
-    person=True,
 )  # fmt: skip
 _table(
     "receipts", Column("outbox_id", BigInteger, ForeignKey("voidbot.outbox.id", ondelete="CASCADE"), primary_key=True),
@@ -304,19 +297,18 @@ _table(
     _int("usd_micro"), _int("input_tokens"), _int("output_tokens"), _text("prompt_sha256"), _text("role"), _text("persona"),
     Column("attempts", Integer, nullable=False, server_default=text("1")), _json("gates"), _json("sections", "[]"), _json("guards", "[]"),
     Column("external_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")), _flag("source_gone"), _at("at"),
-    _at("delivered_at", null=True), Index(None, "room_id", "at"), person=True,
+    _at("delivered_at", null=True), Index(None, "room_id", "at"),
 )  # fmt: skip
 _table(
     "receipt_sources", Column("outbox_id", BigInteger, ForeignKey("voidbot.receipts.outbox_id", ondelete="CASCADE"), primary_key=True),
     Column("n", Integer, primary_key=True, autoincrement=False), _text("kind", None), _text("ref", None),
-    Column("audience", ARRAY(BigInteger), nullable=False), person=True,
+    Column("audience", ARRAY(BigInteger), nullable=False),
 )  # fmt: skip
 _table(
     "console_messages", _id(), Column("seq", BigInteger, Identity(), nullable=False), _ref("room_id", "rooms"), _text("nonce", None),
     _text("text"), Column("reply_to", Text), Column("private_to", Text), Column("outbox_id", BigInteger),
     Column("revision", Integer, nullable=False, server_default=text("0")), _at("at"), UniqueConstraint("nonce"), Index(None, "seq"),
     Index("console_messages_text_idx", "at", postgresql_where=text("text <> ''")),
-    person=True,
 )  # fmt: skip
 
 # Money, tokens, answers (owner: budgets)
@@ -342,44 +334,42 @@ _table(
     Column("attempt", Integer, nullable=False), _text("model"), _text("provider"), _text("tier"), _text("purpose", None), _int("input_tokens"),
     _int("output_tokens"), _int("cached_tokens"), _int("usd_micro"), _flag("priced"), _flag("estimated"), _text("result", "ok"),
     _ref("community_id", "communities", null=True), _ref("room_id", "rooms", null=True), _ref("person_id", "people", null=True), _at("at"),
-    Index(None, "person_id", "at"), Index(None, "room_id", "at"), Index(None, "at"), person=True,
+    Index(None, "person_id", "at"), Index(None, "room_id", "at"), Index(None, "at"),
 )  # fmt: skip
 _table(
     "rates",
     Column("key", Text, primary_key=True),
     Column("tat", DateTime(timezone=True), nullable=False),
-    person=True,
 )
 
 # People's own facts, choices and rights (owners: facts, links, plans, exports)
 _table(
     "profile_facts", _id(), _ref("person_id", "people"), _text("predicate", None), _text("value", None), _text("said_by", None),
     _text("state", "current"), _flag("confirmed"), Column("sources", ARRAY(BigInteger), nullable=False), _at("stated_at"),
-    _at("ended_at", null=True), Index(None, "person_id", "predicate"), CheckConstraint("cardinality(sources) > 0", "sources"), person=True,
+    _at("ended_at", null=True), Index(None, "person_id", "predicate"), CheckConstraint("cardinality(sources) > 0", "sources"),
 )  # fmt: skip
 _table(
     "fact_anchors", _ref("fact_id", "profile_facts", key=True), _ref("message_id", "messages", key=True),
     Column("span_from", Integer, primary_key=True, autoincrement=False), Column("span_to", Integer, nullable=False),
     Column("revision", Integer, nullable=False), _ref("account_id", "people"), Index(None, "message_id"), Index(None, "account_id"),
-    person=True,
 )  # fmt: skip
 _table(
     "person_links", _id(), _ref("one_id", "people"), _ref("other_id", "people"), _at("linked_at"), _at("ended_at", null=True),
     Index("person_links_open_key", "one_id", "other_id", unique=True, postgresql_where=text("ended_at is null")),
-    Index(None, "other_id"), person=True,
+    Index(None, "other_id"),
 )  # fmt: skip
 _table(
     "link_codes", Column("code_hash", Text, primary_key=True), _text("kind", None), _ref("person_id", "people"),
     _ref("other_id", "people", null=True), _ref("room_id", "rooms"), _text("front_end", None), _at("expires_at"),
-    Index(None, "person_id"), person=True,
+    Index(None, "person_id"),
 )  # fmt: skip
 _table(
     "plans", Column("id", Text, primary_key=True), _ref("person_id", "people"), _ref("community_id", "communities"), _text("act", None),
-    _json("arguments"), _text("state"), _at("expires_at"), Index(None, "person_id"), person=True,
+    _json("arguments"), _text("state"), _at("expires_at"), Index(None, "person_id"),
 )  # fmt: skip
 _table(
     "exports", _id(), _ref("person_id", "people"), _ref("room_id", "rooms"), _text("front_end", None), _text("file_name"), _text("state", "queued"),
-    _json("counts"), _at("asked_at"), _at("expires_at", null=True), Index(None, "person_id"), person=True,
+    _json("counts"), _at("asked_at"), _at("expires_at", null=True), Index(None, "person_id"),
 )  # fmt: skip
 
 # What was erased: no names, no texts (owner: erasures)
@@ -395,7 +385,6 @@ _table(
 )  # fmt: skip
 _table(
     "erasure_needles", _id(), _ref("ledger_id", "erasure_ledger"), Column("sealed", LargeBinary, nullable=False), Index(None, "ledger_id"),
-    person=True,
 )  # fmt: skip
 _table("opt_outs", Column("key_hash", Text, primary_key=True), _at("at"))
 
@@ -406,5 +395,5 @@ _table(
 )  # fmt: skip
 _table(
     "audit", _id(), _at("at"), _ref("person_id", "people", null=True), _text("actor"), _text("act", None), _text("place"), _json("details"),
-    Index(None, "at"), person=True,
+    Index(None, "at"),
 )  # fmt: skip

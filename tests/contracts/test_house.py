@@ -81,8 +81,11 @@ SECOND_WRITERS = {
 # An erasure empties what is a person's wherever it stands: one hook a table, all in one module.
 ERASED = {hook.table for hook in ERASERS} | {"communities"}
 QUEUE = {"core/store/jobs.py", "core/store/leases.py"}
-# SDKs are imported where a provider or a front end is built, so that an idle process does not hold them.
+# SDKs are imported where a provider or a front end is built, so that an idle process does not hold them. The other two
+# places are those of ADR 0030.
 LAZY = {
+    "bot/cli.py",
+    "core/store/engine.py",
     "core/providers/models.py",
     "core/providers/local_llm.py",
     "core/providers/minilm.py",

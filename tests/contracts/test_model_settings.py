@@ -56,6 +56,20 @@ def test_an_idle_process_loads_no_sdk() -> None:
     assert not {"pydantic_ai", "openai", "anthropic", "httpx2", "xllamacpp"} & modules
 
 
+def test_a_start_loads_no_library_of_migrations() -> None:
+    modules = loaded(
+        "from bot.cli import _parser; _parser(['up']); from core.store.engine import head_revision; head_revision()"
+    )
+    assert "bot.app" in modules
+    assert not {"alembic", "sqlalchemy"} & modules
+
+
+def test_a_command_loads_no_other() -> None:
+    modules = loaded("from bot.cli import _parser; _parser(['jobs', 'list'])")
+    assert "bot.operators" in modules
+    assert not {"bot.app", "bot.doctor", "bot.import_command", "prompt_toolkit", "aiohttp"} & modules
+
+
 def test_only_the_configured_sdk_is_loaded() -> None:
     modules = loaded(
         "from core.providers.models import connect; from core.providers.model_settings import *; "

@@ -10,6 +10,7 @@ from core.domain.ids import MessageId, RoomId
 from core.privacy import ledger
 from core.store import erasure, erasures
 from core.store.engine import Database
+from core.store.personal import PERSONAL
 from core.store.tables import METADATA
 from tests.store.erasure_world import ACCOUNT, KEY, OTHERS, PLANTED, SECRET, World, finish, make_world
 
@@ -26,7 +27,16 @@ def test_table_without_erase_hook_stops_the_start() -> None:
         left_out = [hook for hook in erasure.ERASERS if hook.table != table]
         with pytest.raises(Misconfigured, match=f"erasure: {table} holds data of people and has no hook"):
             erasure.check_hooks(left_out)
-    assert {hook.table for hook in erasure.ERASERS} <= {table.name for table in METADATA.tables.values()}
+    assert {hook.table for hook in erasure.ERASERS} | PERSONAL <= {table.name for table in METADATA.tables.values()}
+
+
+def test_a_table_that_names_a_person_holds_data_of_people() -> None:
+    named = {
+        table.name
+        for table in METADATA.tables.values()
+        if any(key.target_fullname == "voidbot.people.id" for key in table.foreign_keys)
+    }
+    assert "memberships" in named and named - PERSONAL == set()
 
 
 @pytest.mark.field("F048")
@@ -34,7 +44,7 @@ async def test_erased_bytes_are_gone(world: World, tmp_path: Path) -> None:
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports" / f"{ACCOUNT}.zip").write_bytes(SECRET.encode())
     planted = set(await world.words_left())
-    people_s = {f"voidbot.{table.name}" for table in METADATA.tables.values() if table.info["person"]}
+    people_s = {f"voidbot.{name}" for name in PERSONAL}
     # Tables whose rows of the person hold ids of ours alone.
     bare = {
         "room_access_users",

@@ -1,0 +1,38 @@
+"""Which tables of schema `voidbot` hold data of people: each needs a hook of an erasure, or nothing starts."""
+
+PERSONAL = frozenset(
+    {
+        "attachments",
+        "audit",
+        "console_messages",
+        "decisions",
+        "erasure_needles",
+        "exports",
+        "fact_anchors",
+        "import_errors",
+        "inbox",
+        "link_codes",
+        "membership_roles",
+        "memberships",
+        "message_revisions",
+        "messages",
+        "outbox",
+        "outbox_parts",
+        "people",
+        "person_links",
+        "person_names",
+        "plans",
+        "platform_memory",
+        "profile_facts",
+        "rates",
+        "reactions",
+        "receipt_sources",
+        "receipts",
+        "room_access_users",
+        "rooms",
+        "term_df",
+        "turns",
+        "units",
+        "usage",
+    }
+)
