@@ -13,7 +13,7 @@ import pytest
 from bot.doctor import LITTLE_BYTES, examine_names, examine_space
 from core.domain.findings import Examined, Verdict
 from core.store.embedded_place import FIRST_START_BYTES
-from tests.commandline.test_voidbot import run, running
+from tests.commandline.processes import NEW, run, running
 from tests.conftest import TEST_CLOCK, on_database, run_sql
 from tests.doubles.discord_server import DiscordServer
 from tests.doubles.model_server import Fail, ModelServer, Say
@@ -44,7 +44,7 @@ async def examined(home: Path, *words: str, **more: str) -> tuple[int, dict[str,
 
 
 async def test_a_fresh_machine_is_well_and_stays_fresh(home: Path) -> None:
-    code, out, err = await run(home, "doctor")
+    code, out, err = await run(home, "doctor", interpreter=NEW)
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert [line for line in lines if not line.startswith(("ok       ", "warning  "))] == []

@@ -1,10 +1,6 @@
 """`voidbot import` as an operator types it: what it prints and its exit codes."""
 
-import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -12,9 +8,8 @@ import pytest
 from core.privacy.key import KEY_FILE, load_key
 from core.store import places
 from core.store.engine import Database
+from tests.commandline import processes
 from tests.domain.export_samples import discord_file, discord_message, jsonl_file, jsonl_line, later
-
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -25,13 +20,7 @@ async def community(database: Database) -> str:
 
 
 async def run(dsn: str, home: Path, *words: str) -> tuple[int, str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}  # noqa: TID251
-    environment = {**kept, "VOIDBOT_HOME": str(home), "DATABASE_URL": dsn, "VOIDBOT_EMBEDDINGS": "off"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot.cli", "import", *words, stdout=PIPE, stderr=PIPE, env=environment
-    )
-    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
-    return process.returncode or 0, out.decode(), err.decode()
+    return await processes.run(home, "import", *words, DATABASE_URL=dsn)
 
 
 async def count(database: Database) -> int:

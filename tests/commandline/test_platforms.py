@@ -2,41 +2,23 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from core.store.engine import Database
+from tests.commandline.processes import FORKED, NEW, environment, spawn
 from tests.doubles.discord_server import DiscordServer
 from tests.doubles.telegram_server import TelegramServer
-
-ROOT = Path(__file__).parents[2]
 
 
 @asynccontextmanager
 async def running(
-    dsn: str, home: Path, *words: str, env: Mapping[str, str]
+    dsn: str, home: Path, *words: str, env: Mapping[str, str], interpreter: str = FORKED
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run `voidbot` with these words; it is killed if the block leaves it behind."""
-    given = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "bot.cli",
-        *words,
-        cwd=ROOT,
-        env={
-            **given,
-            "DATABASE_URL": dsn,
-            "VOIDBOT_HOME": str(home),
-            "VOIDBOT_HTTP_PORT": "0",
-            "VOIDBOT_EMBEDDINGS": "off",
-            **env,
-        },
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+    process = await spawn(
+        words, environment(home, DATABASE_URL=dsn, **env), interpreter=interpreter, stdin=asyncio.subprocess.DEVNULL
     )
     try:
         yield process
@@ -76,7 +58,7 @@ async def test_up_without_a_chat_serves_both_platforms_and_ends_on_a_signal(
         bob = telegram.add_user("Bob")
         private = await telegram.start_private(bob)
         env = discord_env(discord) | {"TELEGRAM_TOKEN": telegram.token, "TELEGRAM_API_URL": telegram.api_url}
-        async with running(fresh_dsn, tmp_path, "up", "--no-chat", env=env) as process:
+        async with running(fresh_dsn, tmp_path, "up", "--no-chat", env=env, interpreter=NEW) as process:
             lines = await told(process, "telegram: connecting")
             assert any("discord: connecting" in line for line in lines)
             await discord.until(lambda: bool(discord.connected), timeout_s=30)

@@ -9,7 +9,7 @@ import pytest
 
 from bot import source_command
 from core.domain.errors import InputRejected
-from tests.commandline.test_voidbot import run
+from tests.commandline.processes import run
 from tests.flows.line import running_line, settings_for
 from tests.flows.repositories import Checkout
 

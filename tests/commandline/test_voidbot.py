@@ -1,4 +1,7 @@
-"""The program as a person starts it: real processes, a real home, real signals."""
+"""The program as a person starts it: real processes, a real home, real signals.
+
+What is about how a process begins or ends is shown with new interpreters, the rest with forks of one.
+"""
 
 import asyncio
 import json
@@ -6,18 +9,14 @@ import os
 import signal
 import sys
 import tempfile
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from bot.cli import main
+from tests.commandline.processes import NEW, PATIENCE_S, environment, run, running
 from tests.conftest import on_database, run_sql
-
-PATIENCE_S = 60.0
-HEALTHY = "health page: "
 
 
 @pytest.fixture(scope="module")
@@ -28,48 +27,12 @@ def home() -> Path:
     return folder
 
 
-def environment(home: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}  # noqa: TID251
-    return {**kept, "VOIDBOT_HOME": str(home), "VOIDBOT_HTTP_PORT": "0", "VOIDBOT_EMBEDDINGS": "off", **more}
-
-
-async def start(home: Path, *words: str, **more: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot.cli", *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment(home, **more)
-    )
-
-
-async def run(home: Path, *words: str, given: str = "", **more: str) -> tuple[int, str, str]:
-    """Run to the end; return exit code, output and errors."""
-    process = await start(home, *words, **more)
-    out, err = await asyncio.wait_for(process.communicate(given.encode()), PATIENCE_S)
-    return process.returncode or 0, out.decode(), err.decode()
-
-
-@asynccontextmanager
-async def running(home: Path, *words: str, **more: str) -> AsyncIterator[Process]:
-    """Start and wait until the health page listens; end it by SIGTERM if the test has not."""
-    process = await start(home, *words, **more)
-    if process.stderr is None:
-        raise AssertionError("errors are piped")
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while HEALTHY.encode() not in (line := await process.stderr.readline()):
-                if not line:
-                    raise AssertionError("it ended instead of starting")
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await asyncio.wait_for(process.wait(), PATIENCE_S)
-
-
 def objects(out: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
 async def test_a_script_is_answered_and_the_process_ends_cleanly(home: Path) -> None:
-    code, out, err = await run(home, "up", given="void, when are you open on saturday?\n/why\n")
+    code, out, err = await run(home, "up", interpreter=NEW, given="void, when are you open on saturday?\n/why\n")
     assert code == 0, err
     assert "Saturday from 10:00 to 18:00" in out and "Receipt" in out
 
@@ -95,13 +58,13 @@ async def test_a_second_terminal_joins_a_running_one(home: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 async def test_an_idle_process_ends_on_a_signal(home: Path, number: signal.Signals) -> None:
-    async with running(home, "up", "--no-chat") as process:
+    async with running(home, "up", "--no-chat", interpreter=NEW) as process:
         process.send_signal(number)
         assert await asyncio.wait_for(process.wait(), 15) == 0
 
 
 async def test_after_a_kill_the_next_start_answers(home: Path) -> None:
-    async with running(home, "up", "--no-chat") as process:
+    async with running(home, "up", "--no-chat", interpreter=NEW) as process:
         process.kill()
         await process.wait()
     code, out, err = await run(home, "up", given="void, who keeps the spare key?\n")
