@@ -197,9 +197,10 @@ class ProposalState(StrEnum):
 
 
 class Proposal(Strict):
-    """A distillation that was proposed: which notes, in which versions, would become which memory."""
+    """A distillation that was proposed: which notes, in which versions, would become which memory under which id."""
 
     type: Literal["proposal"] = "proposal"
+    memory_id: Id
     sources: Annotated[dict[Id, int], Field(min_length=1, max_length=64)]
     candidate: Durable
     loss_note: LossNote | None = None

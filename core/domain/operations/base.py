@@ -14,6 +14,8 @@ from core.domain.mind.view import View
 
 FUTURE_S = 120.0
 """How far ahead of our clock a time may be."""
+Origin = tuple[frozenset[RoomId], frozenset[PersonId]]
+"""The rooms and the people that something is made from."""
 
 
 class Operation(Strict):
@@ -140,7 +142,7 @@ def cap_or(
 
 def origin(
     facts: Facts, anchors: Iterable[Anchor] = (), entries: Iterable[Entry] = (), target: Target | None = None
-) -> tuple[frozenset[RoomId], frozenset[PersonId]]:
+) -> Origin:
     """Return the rooms and people that something is made from: all that its author had read.
 
     A model has read its whole packet; code and operators name what they rest on.
@@ -170,7 +172,7 @@ def resting_on(view: View, anchors: Iterable[Anchor]) -> list[Entry]:
     return [entry for entry in found if entry is not None]
 
 
-def new_entry(id_: str, body: Body, facts: Facts, made_of: tuple[frozenset[RoomId], frozenset[PersonId]]) -> Entry:
+def new_entry(id_: str, body: Body, facts: Facts, made_of: Origin) -> Entry:
     """Return the first version of an entry."""
     return Entry(
         id=EntryId(id_),
@@ -191,9 +193,7 @@ def retire(
     view.put(entry.changed(facts.now, body, retired=Retired(facts.now, reason, by)))
 
 
-def write(
-    view: View, id_: str, body: Body, facts: Facts, made_of: tuple[frozenset[RoomId], frozenset[PersonId]]
-) -> str:
+def write(view: View, id_: str, body: Body, facts: Facts, made_of: Origin) -> str:
     """Put an entry with this body: a new one, or the next version of the one that is there."""
     there = view.find(body.type, id_)
     if there is None:
