@@ -137,7 +137,8 @@ class Dispatcher:
             dedupe=f"reply:{turn.id}",
             private_to=turn.person_id if private else None,
         )
-        receipt = Receipt(trigger=f"message:{turn.reply_to}", rule=f"command:{call.path or 'refused'}", provider="code")
+        rule = f"command:{call.path or 'refused'}"
+        receipt = Receipt(trigger=f"message:{turn.reply_to}", rule=rule, provider="code", sources=answer.files)
         await queue_answer(tx, draft, asked, receipt)
 
 

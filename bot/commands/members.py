@@ -6,16 +6,18 @@ from datetime import UTC, datetime, timedelta
 from bot.commands.money import usage as purses_in_words
 from bot.commands.spec import CommandAnswer, CommandCall, CommandSpec, Services
 from core.chat import receipts
-from core.chat.citations import quote_of
+from core.chat.citations import quote_of_hit, receipt_of
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.ids import RoomId
 from core.domain.retrieval import Query
 from core.domain.searchwords import read_wanted
+from core.domain.speech import ReceiptSource
 from core.domain.timeexpr import parse_time
 from core.prompt.stock import StockKey
 from core.providers.quotes import block
-from core.retrieval import service as retrieval
+from core.retrieval.lore import LoreHit, search_all
+from core.retrieval.service import Hit
 from core.store import addresses, decisions, people, places
 from core.store.engine import Tx
 
@@ -25,18 +27,20 @@ _SPAN = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1
 
 
 async def search(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
-    """Find archived messages that the asker may read; shown to the asker alone."""
+    """Find archived messages that the asker may read, and lines of files; shown to the asker alone."""
     query = await search_query(tx, call, services)
-    hits = await retrieval.search(tx, query, call.near)
+    hits = await search_all(tx, query, call.room.id, call.near)
     language, room = call.room.language, call.room.id
     narrowed = _narrowed(call, services, query)
     if not hits:
         return CommandAnswer("\n".join([services.stock.pick(language, StockKey.SEARCH_NONE, 0), *narrowed]))
-    links = await addresses.links_of(tx, [hit.message.id for hit in hits], query.readable)
+    messages = [hit.message.id for hit in hits if isinstance(hit, Hit)]
+    links = await addresses.links_of(tx, messages, query.readable)
     intro = services.stock.pick(language, StockKey.SEARCH_INTRO, 0, count=str(len(hits)))
-    quotes = (block(quote_of(hit.message, links), call.tz) for hit in hits)
-    sources = frozenset(source for hit in hits for source in hit.message.sources)
-    return CommandAnswer("\n\n".join(["\n".join([*narrowed, intro]), *quotes]), sources | {room})
+    quotes = (block(quote_of_hit(hit, links), call.tz) for hit in hits)
+    sources = frozenset({room}).union(*(receipt_of(hit).audience for hit in hits))
+    text = "\n\n".join(["\n".join([*narrowed, intro]), *quotes])
+    return CommandAnswer(text, sources, files=tuple(receipt_of(hit) for hit in hits if isinstance(hit, LoreHit)))
 
 
 async def search_query(tx: Tx, call: CommandCall, services: Services) -> Query:
@@ -130,7 +134,10 @@ async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
         # As if there were none: an answer for one person is not even counted by others.
         return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
     links = await addresses.links_of(tx, receipt.messages(), readable)
-    return CommandAnswer(receipts.render(receipt, readable, call.tz, links))
+    files = await receipts.name_files(tx, receipt, readable, call.community_id)
+    standing = {ref for ref, file in files.items() if file.stands}
+    named = tuple(ReceiptSource(*source) for source in receipt.sources if source[1] in standing)
+    return CommandAnswer(receipts.render(receipt, readable, call.tz, links, files), files=named)
 
 
 async def why_silent(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:

@@ -11,6 +11,7 @@ from core.domain.ids import CommunityId, PersonId, RoomId, TurnId
 from core.domain.jobs import NewJob
 from core.domain.retrieval import Near, Query
 from core.domain.rooms import Room
+from core.domain.speech import ReceiptSource
 from core.privacy.desk import Desk
 from core.prompt.stock import StockCatalog
 from core.providers.router import Router
@@ -91,7 +92,8 @@ class CommandCall:
 class CommandAnswer:
     """What a command says.
 
-    `sources`: the rooms its words came from, besides the one it was used in. `refused`: nothing was done, which
+    `sources`: the rooms its words came from, besides the one it was used in; `files`: what it tells of files, which is
+    looked at again before it is sent. `refused`: nothing was done, which
     concerns the asker alone. `concerns_all`: said in the room even where the bot is silent. `job`: answers instead;
     the turn stays open for it.
     """
@@ -101,6 +103,7 @@ class CommandAnswer:
     refused: bool = False
     concerns_all: bool = False
     job: NewJob | None = None
+    files: tuple[ReceiptSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
 
+from core.chat.basis import are_told
 from core.chat.notices import Notices
 from core.chat.work import SendWork, turn_job
 from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Keep, archive_decision
@@ -166,9 +167,11 @@ class Deliverer:
             tx, row.community_id, row.room_id, row.private_to, row.audience, epoch=place.mind_epoch
         ):
             return SilenceReason.GUARD_BLOCKED
-        if await outbox.has_gone_source(tx, row.id):
-            return SilenceReason.SOURCE_VOIDED
-        return None
+        gone, files = await outbox.look_at_basis(tx, row.id)
+        told = not gone and await are_told(
+            tx, self.readable, row.community_id, row.room_id, row.private_to, files, epoch=place.mind_epoch
+        )
+        return None if told else SilenceReason.SOURCE_VOIDED
 
     async def _drop(self, tx: Tx, row: OutboxRow, reason: SilenceReason) -> Outcome:
         """Withdraw an answer; one whose sources closed meanwhile is made once more without them."""

@@ -208,7 +208,7 @@ class Cited:
 _CITATION = re.compile(
     r"\[(?P<handles>[a-z][0-9]{1,4}(?:\s{0,4}[,;]\s{0,4}[a-z][0-9]{1,4}){0,15})\](?:\([^()\s]{0,300}\))?"
 )
-_KINDS = frozenset("mpkn")
+_KINDS = frozenset("mpkdn")
 
 
 def resolve_citations(text: str, handles: Collection[Handle]) -> Cited | BadDraft:

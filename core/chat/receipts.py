@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
 from core.chat.citations import Links
 from core.domain.audience import usable
-from core.domain.ids import MessageId, OutboxId, PersonId, RoomId
+from core.domain.chunks import ChunkRef
+from core.domain.ids import CommunityId, MessageId, OutboxId, PersonId, RoomId
+from core.domain.prompt import SourceKind
 from core.domain.speech import SilenceReason
-from core.store import outbox
+from core.store import lore_search, outbox
 from core.store.decisions import DecisionRow
 from core.store.engine import Row, Tx
 
 NO_LINKS: Links = {}
 _MESSAGES = frozenset({"message", "passage"})
+_HIDDEN = "a source you can't see"
 _ID = re.compile(r"[0-9]{1,18}")
 _GATES: Mapping[SilenceReason, str] = {
     SilenceReason.NOT_ADDRESSED: "it did not speak to me; mention me, reply to me or use /ask",
@@ -47,6 +50,19 @@ _GATES: Mapping[SilenceReason, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class NamedFile:
+    """How a file among the sources is named. `stands`: what was told is still there, word for word."""
+
+    words: str
+    stands: bool
+
+
+Files = Mapping[str, NamedFile]
+"""The files of a receipt that its reader may be told of, by their references."""
+NO_FILES: Files = {}
+
+
+@dataclass(frozen=True, slots=True)
 class ReceiptView:
     """A receipt with what it rests on, before it is redacted."""
 
@@ -63,6 +79,24 @@ class ReceiptView:
     def private_to(self) -> PersonId | None:
         """Return whom a private answer was for."""
         return None if self.row["private_to"] is None else PersonId(self.row["private_to"])
+
+
+async def name_files(tx: Tx, view: ReceiptView, readable: frozenset[RoomId], community_id: CommunityId) -> Files:
+    """Return how the files among the sources are named, with their links, as far as the reader may be told of them."""
+    refs = {ref: ChunkRef.read(ref) for kind, ref, _ in view.sources if kind == SourceKind.FILE}
+    known = {text: ref for text, ref in refs.items() if ref is not None}
+    if not known:
+        return {}
+    stand = await lore_search.read_chunks(tx, readable, community_id, {ref.chunk for ref in known.values()})
+    names = await lore_search.name_sources(tx, readable, community_id, {ref.source for ref in known.values()})
+    found: dict[str, NamedFile] = {}
+    for text, ref in known.items():
+        if ref.chunk in stand:
+            lines = replace(stand[ref.chunk], line_start=ref.line_start, line_end=ref.line_end)
+            found[text] = NamedFile(" ".join(filter(None, (lines.place, lines.link))), stands=True)
+        elif ref.source in names:
+            found[text] = NamedFile(f"{names[ref.source]}, version {ref.version} (changed since)", stands=False)
+    return found
 
 
 async def find(tx: Tx, room_id: RoomId, external_id: str | None, asker: PersonId) -> ReceiptView | None:
@@ -111,8 +145,22 @@ def fields(view: ReceiptView, readable: frozenset[RoomId]) -> dict[str, object]:
     }
 
 
-def render(view: ReceiptView, readable: frozenset[RoomId], tz: tzinfo, links: Links = NO_LINKS) -> str:
-    """Return the receipt in words, redacted to what a reader of these rooms may see; with the links that open."""
+def render(
+    view: ReceiptView,
+    readable: frozenset[RoomId],
+    tz: tzinfo,
+    links: Links = NO_LINKS,
+    files: Files = NO_FILES,
+) -> str:
+    """Return the receipt in words, redacted to what a reader of these rooms may see.
+
+    Args:
+        view: The receipt.
+        readable: What its reader may read now.
+        tz: The community's zone.
+        links: Those that open.
+        files: The names of the files that the reader may be told of, from `name_files`.
+    """
     row = view.row
     lines = [
         f"Receipt {row['outbox_id']} · {row['kind']} · {row['state']}",
@@ -128,7 +176,9 @@ def render(view: ReceiptView, readable: frozenset[RoomId], tz: tzinfo, links: Li
         lines.append(f"Sections (tokens): {kept}")
     if view.sources:
         shown = [
-            " ".join(filter(None, (_shown(kind, ref, rooms, readable), _link(kind, ref, rooms, readable, links))))
+            " ".join(
+                filter(None, (_named(kind, ref, rooms, readable, files), _link(kind, ref, rooms, readable, links)))
+            )
             for kind, ref, rooms in view.sources
         ]
         lines.append("Sources: " + ", ".join(shown))
@@ -163,7 +213,13 @@ def _gates(gates: Mapping[str, object]) -> str:
 
 
 def _shown(kind: str, ref: str, rooms: frozenset[RoomId], readable: frozenset[RoomId]) -> str:
-    return f"{kind} {ref}" if usable(rooms, readable) else "a source you can't see"
+    return f"{kind} {ref}" if usable(rooms, readable) else _HIDDEN
+
+
+def _named(kind: str, ref: str, rooms: frozenset[RoomId], readable: frozenset[RoomId], files: Files) -> str:
+    if kind != SourceKind.FILE:
+        return _shown(kind, ref, rooms, readable)
+    return _shown(kind, files[ref].words, rooms, readable) if ref in files else _HIDDEN
 
 
 def _link(kind: str, ref: str, rooms: frozenset[RoomId], readable: frozenset[RoomId], links: Links) -> str | None:

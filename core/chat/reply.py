@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from core.chat.answers import Asked, asked_of
 from core.chat.asking import Answered, Asking, Call, Settle
 from core.chat.attachments import with_files
-from core.chat.citations import Links, citable, quote_of
+from core.chat.citations import Links, citable, quote_of_hit, receipt_of
 from core.chat.closing import Closing, close_turn
 from core.chat.deliver import TOO_OLD_AFTER
 from core.chat.notices import Notices
@@ -22,19 +22,19 @@ from core.domain.errors import Refused, Unavailable
 from core.domain.ids import RoomId, TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
-from core.domain.prompt import RequestContext, Role
+from core.domain.prompt import Excerpt, Passage, RequestContext, Role
 from core.domain.retrieval import SAID, Near, Query, unaddressed
 from core.domain.rooms import Community, Room
-from core.domain.speech import NoSpeech, OutboxState, ReceiptSource, SilenceReason, should_reply
+from core.domain.speech import NoSpeech, OutboxState, SilenceReason, should_reply
 from core.jobs.executor import Fault, JobContext
 from core.ports import Clock, FrontEnd
 from core.prompt.catalog import Catalog
-from core.prompt.context import ChatParts, gather, passage_of
+from core.prompt.context import ChatParts, excerpt_of, gather, passage_of
 from core.prompt.stock import StockKey
 from core.providers.quotes import compose
 from core.providers.router import Route, Router
-from core.retrieval import service as retrieval
-from core.retrieval.service import Hit, Likeness
+from core.retrieval.lore import Found, LoreHit, search_all
+from core.retrieval.service import Likeness
 from core.store import addresses, archive, budgets, decisions, inbox, outbox, places
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
@@ -57,7 +57,7 @@ class Prepared:
     room: Room
     community: Community
     context: RequestContext
-    hits: tuple[Hit, ...]
+    hits: tuple[Found, ...]
     links: Links
     own_texts: tuple[str, ...]
     route: Route | None
@@ -186,9 +186,9 @@ class Replier:
             return Ok()
         await inbox.start_turn(tx, turn_id)
         readable = await self._readable(tx, turn, place)
-        hits = await retrieval.search(tx, _query_of(turn, place, readable, now), near)
+        hits = await search_all(tx, _query_of(turn, place, readable, now), room.id, near)
         parts = ChatParts(
-            passages=tuple(passage_of(hit.message) for hit in hits),
+            passages=tuple(map(_passage_of, hits)),
             persona=self.catalog.personas.get(room.persona, self.catalog.personas["plain"]),
             readable=readable,
         )
@@ -260,10 +260,9 @@ class Replier:
         text = compose(
             self.voice.say(room.language, StockKey.QUOTES_INTRO, room.id),
             self.voice.say(room.language, StockKey.QUOTES_NONE, room.id),
-            [quote_of(hit.message, prepared.links) for hit in hits],
+            [quote_of_hit(hit, prepared.links) for hit in hits],
             prepared.context.tz,
         )
-        sources = tuple(ReceiptSource("message", str(hit.message.id), hit.message.sources) for hit in hits)
         usage = UsageRow(
             job_id=ctx.job.id,
             attempt=ctx.job.attempt,
@@ -274,7 +273,12 @@ class Replier:
             community_id=prepared.community.id,
             answers=1,
         )
-        return Answered(text=text, provider="quotes", sources=sources, settle=Settle(prepared.reservation.id, usage))
+        return Answered(
+            text=text,
+            provider="quotes",
+            sources=tuple(map(receipt_of, hits)),
+            settle=Settle(prepared.reservation.id, usage),
+        )
 
     async def _commit(self, ctx: JobContext, prepared: Prepared, answered: Answered) -> None:
         closing = Closing(
@@ -287,6 +291,10 @@ class Replier:
             rule="addressed",
         )
         await close_turn(ctx, closing, answered, self.asking.settle_apart, self.fault)
+
+
+def _passage_of(hit: Found) -> Passage | Excerpt:
+    return excerpt_of(hit.chunk, hit.audience) if isinstance(hit, LoreHit) else passage_of(hit.message)
 
 
 def _query_of(turn: TurnRow, place: Place, readable: frozenset[RoomId], now: datetime) -> Query:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from core.chat.answers import Asked
+from core.chat.basis import are_told, file_refs
 from core.chat.deliver import public_text
 from core.domain.ids import OutboxId
 from core.domain.rooms import Room
@@ -100,7 +101,10 @@ class Stage:
             return None  # deleted, or asked anew: TX E will not take this answer
         private_to = asked.person_id if turn.private else None
         rooms = frozenset({self._room.id}).union(*(source.audience for source in sources))
-        if not await self._readable.allow(tx, asked.community_id, self._room.id, private_to, rooms):
+        where = (asked.community_id, self._room.id, private_to)
+        if not await self._readable.allow(tx, *where, rooms):
+            return None
+        if not await are_told(tx, self._readable, *where, file_refs(sources)):
             return None
         dedupe = f"reply:{turn.id}"
         begun = await outbox.find(tx, dedupe)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from core.domain.sources import file_name
+from core.domain.sources import ChunkId, SourceId, file_name
 
 TARGET_CHARS = 1_200
 """Neighbouring pieces are put together up to this size."""
@@ -158,6 +158,76 @@ def _symbol_of(held: Sequence[Block]) -> str:
 def locator_of(source: str, path: str, blob_hash: str, line_start: int, line_end: int) -> str:
     """Return how a passage names where it stands: `handbook:docs/setup.md@1f0c2ab#L10-L42`."""
     return f"{source}:{path}@{blob_hash[:7]}#L{line_start}-L{line_end}"
+
+
+_PLAIN_PATH = re.compile(r"[\w./ +-]+")
+
+
+def cited_as(source: str, path: str, line_start: int, line_end: int, commit: str, blob_hash: str) -> str:
+    """Return how a passage is named to people. `commit`: empty where there is none; then the file's hash names it."""
+    lines = f"line {line_start}" if line_start == line_end else f"lines {line_start}-{line_end}"
+    # What would be read as markup stands as code.
+    named = path if _PLAIN_PATH.fullmatch(path) and "__" not in path else f"`{path.replace('`', '')}`"
+    made = f"at commit {commit[:7]}" if commit else f"in version {blob_hash[:7]}"
+    return f"{source}: {named}, {lines} {made}"
+
+
+_REF = re.compile(r"(\d{1,18})/(\d{1,18})@(\w{0,7})#L(\d{1,9})-L(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRef:
+    """A passage as receipts keep it: numbers alone, so that no receipt names what was closed since."""
+
+    source: SourceId
+    chunk: ChunkId
+    version: str
+    line_start: int
+    line_end: int
+
+    def __str__(self) -> str:
+        return f"{self.source}/{self.chunk}@{self.version}#L{self.line_start}-L{self.line_end}"
+
+    @classmethod
+    def read(cls, text: str) -> "ChunkRef | None":
+        """Return the reference that `text` is; None if it is none."""
+        if (found := _REF.fullmatch(text)) is None:
+            return None
+        source, chunk, version, line_start, line_end = found.groups()
+        return cls(SourceId(int(source)), ChunkId(int(chunk)), version, int(line_start), int(line_end))
+
+
+_LEAST_STEM = 4
+_ENDING = 2
+
+
+def telling_lines(text: str, question: str, most_chars: int) -> tuple[int, int]:
+    """Return which lines of `text`, from 0 and without the last, say most about the question in so many characters.
+
+    Words are compared by their beginnings. Of equal stretches the first one counts, at least one line is taken.
+    """
+    lines = text.split("\n")
+    stems = {word[: max(_LEAST_STEM, len(word) - _ENDING)] for word in _words_of(question)}
+    held = [{stem for stem in stems for word in _words_of(line) if word.startswith(stem)} for line in lines]
+    best, most = (0, 1), -1
+    for start, line in enumerate(lines):
+        if not line.strip():
+            continue
+        end, chars, said = start, -1, set[str]()
+        while end < len(lines) and (end == start or chars + 1 + len(lines[end]) <= most_chars):
+            chars += 1 + len(lines[end])
+            said |= held[end]
+            end += 1
+        if len(said) > most:
+            best, most = (start, end), len(said)
+    start, end = best
+    while end > start + 1 and not lines[end - 1].strip():
+        end -= 1
+    return start, end
+
+
+def _words_of(text: str) -> list[str]:
+    return [word.casefold() for name in _NAME.findall(text) for word in (*split_name(name), name) if len(word) > 2]
 
 
 # What is found by name. Postgres keeps `a.b` and `a/b` whole and does not see the humps of camelCase.

@@ -1,4 +1,7 @@
-"""Where a message can be opened: its address on the platform, or none. Pure."""
+"""Where a message, or some lines of a file, can be opened: an address, or none. Pure."""
+
+import re
+from urllib.parse import quote, urlsplit
 
 from core.domain.ids import RoomKey
 
@@ -40,3 +43,38 @@ def permalink(platform: str, community_ref: str, room: RoomKey, message_ref: str
 
 def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit()
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_RENDERED = (".md", ".markdown", ".rst", ".adoc", ".org")
+"""What these hosts show as a page: a line of it can be opened in its plain form alone."""
+_HOSTS = {
+    "github.com": ("/blob/{commit}/{path}", "?plain=1", "#L{start}-L{end}"),
+    "gitlab.com": ("/-/blob/{commit}/{path}", "?plain=1", "#L{start}-{end}"),
+    "codeberg.org": ("/src/commit/{commit}/{path}", "?display=source", "#L{start}-L{end}"),
+    "bitbucket.org": ("/src/{commit}/{path}", "", "#lines-{start}:{end}"),
+    "git.sr.ht": ("/tree/{commit}/item/{path}", "?view-source", "#L{start}-{end}"),
+}
+"""Where public hosts show a file of a commit, how in its plain form, and some of its lines."""
+
+
+def file_link(location: str, commit: str, path: str, line_start: int, line_end: int) -> str | None:
+    """Return the address of some lines of a repository's file; None where its host is not known to have one.
+
+    Args:
+        location: Where the repository is read from.
+        commit: Its full hash.
+        path: The file's, below the root.
+        line_start: The first line, from 1.
+        line_end: The last line.
+    """
+    if not location.startswith("https://") or not _COMMIT.fullmatch(commit):
+        return None
+    parts = urlsplit(location)
+    shape = _HOSTS.get(parts.netloc)
+    if shape is None or parts.query or parts.fragment:
+        return None
+    page, plain, lines = shape
+    root = quote(parts.path.strip("/").removesuffix(".git"), safe="/~%")
+    where = page.format(commit=commit, path=quote(path)) + (plain if path.casefold().endswith(_RENDERED) else "")
+    return f"https://{parts.netloc}/{root}{where}{lines.format(start=line_start, end=line_end)}"

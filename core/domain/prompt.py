@@ -13,7 +13,7 @@ from core.domain.rooms import RoomKind, RoomMode
 
 JsonSchema = Mapping[str, object]
 Handle = NewType("Handle", str)
-"""What the model sees in place of an id: `m3` a message, `p2` a person, `k1` a passage, `n1` a memory."""
+"""What the model sees in place of an id: `m3` message, `p2` person, `k1` passage, `d1` lines of a file, `n1` memory."""
 
 
 class Tier(StrEnum):
@@ -159,6 +159,7 @@ class SourceKind(StrEnum):
     MESSAGE = "message"
     PERSON = "person"
     PASSAGE = "passage"
+    FILE = "file"
     MEMORY = "memory"
 
 
@@ -234,6 +235,25 @@ class Passage:
     sent_at: datetime
     room_name: str
     text: str
+    provenance: Provenance
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file of lore that the search found; its rank is its place among the passages.
+
+    `key` is the reference that receipts keep, `place` and `link` are how it is cited to people.
+    """
+
+    key: str
+    source: str
+    path: str
+    line_start: int
+    line_end: int
+    text: str
+    place: str
+    link: str | None
     provenance: Provenance
     weight: float = 0.0
 
@@ -321,7 +341,7 @@ class RequestContext:
     self_view: tuple[Recollection, ...] = ()
     memories: tuple[Recollection, ...] = ()
     person: tuple[Fact, ...] = ()
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[Passage | Excerpt, ...] = ()
     chain: tuple[Line, ...] = ()
     transcript: tuple[Line, ...] = ()
     read: str = ""

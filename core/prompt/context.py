@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from core.domain.ids import MessageId, RoomId
 from core.domain.prompt import (
+    Excerpt,
     LeftOut,
     LeftOutReason,
     Line,
@@ -26,6 +27,7 @@ from core.store import archive
 from core.store.archive import OWN_KIND, ArchivedMessage
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
+from core.store.lore_search import ChunkHit
 
 TRANSCRIPT_LINES = 40
 TRANSCRIPT_AGE = timedelta(hours=6)
@@ -37,7 +39,7 @@ NONCE_BYTES = 16
 class ChatParts:
     """What the flow brings to a chat context, found before or outside: search hits, style, the readable rooms."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[Passage | Excerpt, ...]
     persona: Persona
     readable: frozenset[RoomId]
     notes: tuple[str, ...] = ()
@@ -129,6 +131,22 @@ def passage_of(message: ArchivedMessage, weight: float = 0.0) -> Passage:
         text=message.text,
         provenance=provenance_of(message),
         weight=weight,
+    )
+
+
+def excerpt_of(chunk: ChunkHit, audience: frozenset[RoomId]) -> Excerpt:
+    """Return a chunk as a hit of the search. `audience`: the rooms it counts as coming from in this venue."""
+    key = str(chunk.ref)
+    return Excerpt(
+        key=key,
+        source=chunk.source,
+        path=chunk.path,
+        line_start=chunk.line_start,
+        line_end=chunk.line_end,
+        text=chunk.text,
+        place=chunk.place,
+        link=chunk.link,
+        provenance=Provenance((SourceId(SourceKind.FILE, key),), audience, Trust.OUTSIDE),
     )
 
 

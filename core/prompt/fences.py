@@ -84,7 +84,13 @@ class Handles:
         return {handle: source for source, handle in self._named.items() if handle in used}
 
 
-_LETTERS = {SourceKind.MESSAGE: "m", SourceKind.PERSON: "p", SourceKind.PASSAGE: "k", SourceKind.MEMORY: "n"}
+_LETTERS = {
+    SourceKind.MESSAGE: "m",
+    SourceKind.PERSON: "p",
+    SourceKind.PASSAGE: "k",
+    SourceKind.FILE: "d",
+    SourceKind.MEMORY: "n",
+}
 
 
 def marker_of(nonce: bytes) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from core.domain.prompt import (
     AudienceViolation,
+    Excerpt,
     Fact,
     Handle,
     Line,
@@ -17,7 +18,7 @@ from core.domain.prompt import (
     Trust,
 )
 from core.domain.rooms import RoomKind
-from core.prompt.fences import FLAGGED_CHARS, Fence
+from core.prompt.fences import FLAGGED_CHARS, NAME_GRAPHEMES, Fence
 from core.prompt.sections import PASSAGE_LEAST_TOKENS, TURN_LEAST_TOKENS, Cut, Item, Part, item_of
 from core.prompt.tokens import Meter
 
@@ -62,7 +63,7 @@ def check_audience(context: RequestContext) -> None:
 
 def _provenances(context: RequestContext) -> Iterator[tuple[str, Provenance]]:
     yield "turn", context.turn.provenance
-    groups: Mapping[str, Sequence[Line | Passage | Fact | Recollection]] = {
+    groups: Mapping[str, Sequence[Line | Passage | Excerpt | Fact | Recollection]] = {
         "self": context.self_view,
         "memories": context.memories,
         "person": context.person,
@@ -88,7 +89,9 @@ def chat_parts(
     own = tuple(_recollection(entry, bench) for entry in context.self_view)
     memories = tuple(_recollection(entry, bench) for entry in context.memories)
     facts = tuple(_fact(fact, bench) for fact in context.person)
-    passages = tuple(_passage(passage, bench) for passage in context.passages)
+    passages = tuple(
+        _excerpt(found, bench) if isinstance(found, Excerpt) else _passage(found, bench) for found in context.passages
+    )
     chain = tuple(_line(line, bench) for line in context.chain)
     transcript = tuple(_line(line, bench) for line in context.transcript)
     read = (bench.item(bench.fence.header(), context.read, (), _OWN),) if context.read else ()
@@ -160,6 +163,17 @@ def _passage(passage: Passage, bench: Workbench) -> Item:
     return bench.item(header, passage.text, (handle, person), passage.provenance)
 
 
+def _excerpt(excerpt: Excerpt, bench: Workbench) -> Item:
+    handle = bench.fence.handles.of(SourceKind.FILE, excerpt.key)
+    path = excerpt.path  # of a long one the end says more
+    if len(path) > NAME_GRAPHEMES:
+        path = "…" + path[1 - NAME_GRAPHEMES :]
+    lines = f"lines {excerpt.line_start}-{excerpt.line_end}"
+    names = bench.fence.name(path), "of", bench.fence.name(excerpt.source)
+    header = bench.fence.header(handle, "file", *names, lines, f"[{excerpt.provenance.trust}]")
+    return bench.item(header, excerpt.text, (handle,), excerpt.provenance)
+
+
 def _fact(fact: Fact, bench: Workbench) -> Item:
     handle = bench.fence.handles.of(SourceKind.MESSAGE, fact.anchor)
     person = None if fact.about.person is None else bench.fence.person(fact.about.person)
@@ -173,7 +187,7 @@ def _recollection(entry: Recollection, bench: Workbench) -> Item:
     return bench.item(header, entry.text, (handle,), entry.provenance)
 
 
-def _by_weight(entries: Sequence[Recollection | Passage]) -> tuple[int, ...]:
+def _by_weight(entries: Sequence[Recollection | Passage | Excerpt]) -> tuple[int, ...]:
     return tuple(sorted(range(len(entries)), key=lambda index: -entries[index].weight))
 
 

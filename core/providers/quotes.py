@@ -36,10 +36,22 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A message as it is quoted."""
+class FileSource:
+    """Where some lines of a file stand. `link`: where they can be opened, if they have an address."""
 
-    source: Source
+    place: str
+    link: str | None = None
+
+    def line(self, tz: tzinfo) -> str:
+        """Return file, lines and the way to them, in one line; a file has no time, so `tz` changes nothing."""
+        return " ".join(filter(None, (self.place, self.link)))
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A message, or some lines of a file, as it is quoted."""
+
+    source: Source | FileSource
     text: str
 
 

@@ -300,16 +300,18 @@ async def close(tx: Tx, outbox_id: OutboxId, state: OutboxState, reason: str | N
     await tx.execute(_CLOSE, outbox_id, state, reason)
 
 
-async def has_gone_source(tx: Tx, outbox_id: OutboxId) -> bool:
-    """Return whether a message that the answer rests on was deleted, or its author has opted out, since."""
-    return bool(
-        await tx.fetchval(
-            "select exists (select 1 from voidbot.receipt_sources s join voidbot.messages m on m.id = s.ref::bigint"
-            " join voidbot.people p on p.id = m.author_id where s.outbox_id = $1 and s.kind in ('message', 'passage')"
-            " and s.ref ~ '^[0-9]+$' and (m.deleted_at is not null or p.opted_out))",
-            outbox_id,
-        )
-    )
+_BASIS = """
+select exists (select 1 from voidbot.receipt_sources s join voidbot.messages m on m.id = s.ref::bigint
+               join voidbot.people p on p.id = m.author_id
+               where s.outbox_id = $1 and s.kind in ('message', 'passage') and s.ref ~ '^[0-9]+$'
+                 and (m.deleted_at is not null or p.opted_out)) as gone,
+       array(select ref from voidbot.receipt_sources where outbox_id = $1 and kind = 'file' order by n) as files"""
+
+
+async def look_at_basis(tx: Tx, outbox_id: OutboxId) -> tuple[bool, list[str]]:
+    """Return whether a message that the answer rests on is gone, or its author has opted out, since; and its files."""
+    row = await tx.fetchrow(_BASIS, outbox_id)
+    return (False, []) if row is None else (bool(row["gone"]), list(row["files"]))
 
 
 async def reopen(tx: Tx, job_id: JobId) -> bool:

@@ -12,7 +12,7 @@ from core.domain import audience
 from core.domain.audience import InRoom, readable_rooms
 from core.domain.ids import MessageId
 from core.retrieval.indexing import index_all
-from core.store import access, addresses, archive, lore_search, unit_search
+from core.store import access, addresses, archive, lore_search, unit_search, units
 from core.store.engine import Database, Tx
 from core.store.unit_search import Filter, Term
 from tests.audience.stored import store
@@ -59,6 +59,8 @@ CUTS: dict[ModuleType, tuple[tuple[str, ...], ...]] = {
         (" and r.room_id = any($1::bigint[])", " and $1::bigint[] is not null"),
         (" and c.community_id = $2", " and $2::bigint is not null"),
         ("where s.all_rooms or exists", "where true or exists"),
+        (" and d.room_id = any($1::bigint[])", " and $1::bigint[] is not null"),
+        ("from voidbot.index_stats where room_id = any($1::bigint[])", "from voidbot.index_stats"),
     ),
     addresses: (
         (" and m.room_id = any($2::bigint[])", " and $2::bigint[] is not null"),
@@ -220,10 +222,21 @@ async def _lore(tx: Tx, module: ModuleType) -> bool:
             " select $1, f.id, 0, 1, 1, $2, $2, 1, to_tsvector('english', 'lantern') from f",
             source, f"h{n}",
         )  # fmt: skip
-    hits = await module.search_chunks(tx, [town.rooms[0]], town.community, "lantern", 9)
-    ids = [row["id"] for row in await tx.fetch("select id from voidbot.source_chunks")]
-    read = await module.read_chunks(tx, [town.rooms[0]], town.community, ids)
-    return {hit.source for hit in hits} == {"s0", "s3"} == {hit.source for hit in read.values()}
+    await index_all(tx)
+    await units.count_words(tx, town.rooms[0])
+    where = ([town.rooms[0]], town.community)
+    hits = await module.search_chunks(tx, *where, "lantern kettle", 9)
+    for n in range(9):  # what is said where one may not read weighs nothing
+        await town.say("Ana", f"kettle {n}", 1)
+    await index_all(tx)
+    for room in town.rooms:
+        await units.count_words(tx, room)
+    again = await module.search_chunks(tx, *where, "lantern kettle", 9)
+    rows = await tx.fetch("select id, source_id from voidbot.source_chunks")
+    read = await module.read_chunks(tx, *where, [row["id"] for row in rows])
+    named = await module.name_sources(tx, *where, [row["source_id"] for row in rows])
+    found = [{hit.source for hit in hits}, {hit.source for hit in read.values()}, set(named.values())]
+    return found == [{"s0", "s3"}] * 3 and hits == again
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,6 @@ async def test_a_deleted_source_is_noticed_before_the_answer_leaves(fresh_dsn: s
                 str(message),
                 room,
             )
-            assert not await outbox.has_gone_source(tx, answer)
+            assert await outbox.look_at_basis(tx, answer) == (False, [])
             await tx.execute("update voidbot.messages set deleted_at = voidbot.now() where id = $1", message)
-            assert await outbox.has_gone_source(tx, answer)
+            assert await outbox.look_at_basis(tx, answer) == (True, [])
