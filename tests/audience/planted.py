@@ -17,7 +17,8 @@ PLANTED = tuple(
     f"canary{what}"
     for what in (
         "word", "name", "room", "topic", "direct", "asked", "whisper", "thread", "import", "deleted", "twin", "other",
-        "file", "caption", "extract", "forward", "poll", "fact", "source", "chunk", "optedout", "edited",
+        "file", "caption", "extract", "forward", "poll", "fact", "source", "chunk", "shut", "abroad", "optedout",
+        "edited",
     )
 )  # fmt: skip
 """One for each private place: rooms of each kind, names, files, forwards, polls, facts, lore, other communities."""
@@ -114,7 +115,10 @@ async def plant(line: Line) -> None:
         await facts.add(tx, wren.id, Predicate.WORKS_ON, "the canaryfact", SaidBy.REPORTED, [anchor])
         await _elsewhere(tx, "twin", say, shares=True)
         await _elsewhere(tx, "other", say, shares=False)
-        await _lore(tx, home, staff)
+        await _lore(tx, "source", "canarychunk", home, staff)
+        await _lore(tx, "shutsource", "canaryshut", home, gone)
+        abroad = CommunityId(await tx.fetchval("select id from voidbot.communities where chat_ref = 'other'"))
+        await _lore(tx, "abroadsource", "canaryabroad", abroad, None)
         await index_all(tx)
         await archive.edit_message(tx, lobby, "c8", "nothing any more", line.clock.now())
         await tx.execute("update voidbot.people set opted_out = true where id = $1", shy.id)
@@ -161,25 +165,28 @@ async def _elsewhere(tx: Tx, ref: str, say: _Sayer, *, shares: bool) -> None:
     await say(home, room, member.id, f"canary{ref} about the safe and the code")
 
 
-async def _lore(tx: Tx, home: CommunityId, staff: RoomId) -> None:
-    """A source of which only the readers of one room may be told."""
+async def _lore(tx: Tx, name: str, word: str, home: CommunityId, room: RoomId | None) -> None:
+    """A source of which only the readers of one room may be told, or those of every room of a community."""
     source = await tx.fetchval(
-        "insert into voidbot.sources (kind, location, name)"
-        " values ('folder', '/canarysource', 'canarysource') returning id"
-    )
-    await tx.execute("insert into voidbot.source_communities (source_id, community_id) values ($1, $2)", source, home)
-    await tx.execute("insert into voidbot.source_rooms (source_id, room_id) values ($1, $2)", source, staff)
-    file = await tx.fetchval(
-        "insert into voidbot.source_files (source_id, path, blob_hash) values ($1, 'canarysource.md', 'h')"
-        " returning id",
-        source,
-    )
-    await tx.execute(
-        "insert into voidbot.source_chunks"
-        " (source_id, file_id, ordinal, line_start, line_end, blob_hash, text, len, tsv)"
-        " select $1, $2, 0, 1, 1, 'h', t, 3, to_tsvector('english', t) from (values ('canarychunk of the safe')) v(t)",
-        source, file,
+        "insert into voidbot.sources (kind, location, name, all_rooms)"
+        " values ('folder', '/canary' || $1, 'canary' || $1, $2) returning id",
+        name, room is None,
     )  # fmt: skip
+    await tx.execute("insert into voidbot.source_communities (source_id, community_id) values ($1, $2)", source, home)
+    if room is not None:
+        await tx.execute("insert into voidbot.source_rooms (source_id, room_id) values ($1, $2)", source, room)
+    file = await tx.fetchval(
+        "insert into voidbot.source_files (source_id, path, blob_hash) values ($1, 'canary' || $2 || '.md', 'h')"
+        " returning id",
+        source, name,
+    )  # fmt: skip
+    for n, question in enumerate(QUESTIONS):
+        await tx.execute(
+            "insert into voidbot.source_chunks"
+            " (source_id, file_id, ordinal, line_start, line_end, blob_hash, text, len, tsv)"
+            " values ($1, $2, $3, 1, 1, $5, $4, 9, setweight(to_tsvector('english', $4), 'A'))",
+            source, file, n, f"{word}: {question}", f"h{name}",
+        )  # fmt: skip
 
 
 def canaries(text: str) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.app import kinds_of
 from bot.commands import COMMANDS
+from bot.kinds import kinds_of
 from bot.readiness import checks_of
 from bot.web.server import HealthServer
 from core.domain.prompt import ModelRequest, PromptKind
@@ -36,7 +36,7 @@ def citing() -> ScriptedModel:
 
     def answer(request: ModelRequest) -> str:
         n = next(numbers)
-        handles = dict.fromkeys(re.findall(r"\b[mk]\d+\b", request.messages[0].text))
+        handles = dict.fromkeys(re.findall(r"\b[mkd]\d+\b", request.messages[0].text))
         wrong = " [k999]" if n % 5 == 0 else ""
         return f"Answer {n} says so{wrong}. " + " ".join(f"[{handle}]" for handle in handles)
 
@@ -69,7 +69,9 @@ async def test_no_planted_word_shows_up_outside(
         before, seen = len(line.front_end.calls), len(model.requests)
         inside = " ".join(each.text for each in line.front_end.shown.values())
         inside += " ".join(request.messages[0].text for request in model.requests)
-        assert {"copperfox", "7319", "canaryname"} <= set(canaries(inside))  # there to be found
+        assert {"copperfox", "7319", "canaryname", "canarychunk", "canarysource"} <= set(
+            canaries(inside)
+        )  # there to be found
         await open_to(line, "staff", "mara")  # Jonas loses it
         for person, room, roads in asked:
             for text in probes(roads):
@@ -154,7 +156,7 @@ async def test_lore_of_a_room_is_found_by_its_readers_alone(fresh_dsn: str) -> N
         home, _, staff = await ids(line, "mara", "staff")
         _, _, lobby = await ids(line, "mara", "lobby")
         async with line.database.transaction() as tx:
-            assert len(await lore_search.search_chunks(tx, [staff], home, "canarychunk", 5)) == 1
+            assert len(await lore_search.search_chunks(tx, [staff], home, "canarychunk", 5)) == len(QUESTIONS)
             assert await lore_search.search_chunks(tx, [lobby], home, "canarychunk", 5) == []
 
 
