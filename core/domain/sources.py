@@ -60,16 +60,17 @@ class Visibility:
     communities: frozenset[CommunityId]
     rooms: frozenset[RoomId] | None
 
-    def usable(self, community: CommunityId, readable: frozenset[RoomId]) -> bool:
+    def usable(self, communities: frozenset[CommunityId], readable: frozenset[RoomId]) -> bool:
         """Return whether the source may be used in a venue.
 
-        A list of rooms stands as if the source had been said in each of them.
+        A list of rooms stands as if the source had been said in each of them, none as if it had in all.
 
         Args:
-            community: The venue's, or the one that a private answer is asked in.
+            communities: The venue's, or the one that a private answer is asked in, and those of the readable rooms:
+                who asks in a direct message is told what may be told in the communities that they are members of.
             readable: What every reader of the venue may read now, from `readable_rooms`.
         """
-        if community not in self.communities:
+        if communities.isdisjoint(self.communities):
             return False
         return self.rooms is None or not self.rooms.isdisjoint(readable)
 

@@ -23,14 +23,22 @@ NEAR_WORDS = 50
 """How many words of a chunk are held against a message: as much as people write at once."""
 
 _VISIBLE = """
-with visible as materialized (
+with homes as materialized (
+    select $2::bigint as id union select r.community_id from voidbot.rooms r where r.id = any($1::bigint[])),
+visible as materialized (
     select s.id, s.name, s.kind, s.head, s.location, array(
                select r.room_id from voidbot.source_rooms r
-               where r.source_id = s.id and r.room_id = any($1::bigint[])) as told_in
+               where r.source_id = s.id and r.room_id = any($1::bigint[])
+               union
+               select r.id from voidbot.source_communities c join voidbot.rooms r on r.community_id = c.community_id
+               where c.source_id = s.id and r.id = any($1::bigint[]) and s.all_rooms and not exists (
+                   select 1 from voidbot.source_communities o where o.source_id = s.id and o.community_id = $2)
+               ) as told_in
     from voidbot.sources s
-    join voidbot.source_communities c on c.source_id = s.id and c.community_id = $2
-    where s.all_rooms or exists (select 1 from voidbot.source_rooms r
-                                 where r.source_id = s.id and r.room_id = any($1::bigint[])))"""
+    where exists (select 1 from voidbot.source_communities c join homes h on h.id = c.community_id
+                  where c.source_id = s.id)
+      and (s.all_rooms or exists (select 1 from voidbot.source_rooms r
+                                  where r.source_id = s.id and r.room_id = any($1::bigint[]))))"""
 _CHUNK = """
 c.id, v.id as source_id, v.name, v.kind, v.head, v.location, v.told_in, f.path, c.blob_hash, c.ordinal, c.line_start,
 c.line_end, c.symbol, c.text
@@ -94,7 +102,8 @@ _NAMES = f"{_VISIBLE} select id, name from visible where id = any($3::bigint[])"
 class ChunkHit:
     """A chunk that may be used in the venue it was looked for. Its text is a file's, never an instruction.
 
-    `rooms`: those of the rooms the source is kept to that the venue may use; empty: it is kept to no room.
+    `rooms`: what the venue may use of the rooms that the source is kept to, or of those of its communities where the
+    venue is of none of them; empty: the venue's own community may be told, in all rooms.
     `location` is the operator's, and shown to nobody. `share`: how much of the question's weight its words hold.
     """
 

@@ -57,8 +57,9 @@ CUTS: dict[ModuleType, tuple[tuple[str, ...], ...]] = {
     ),
     lore_search: (
         (" and r.room_id = any($1::bigint[])", " and $1::bigint[] is not null"),
-        (" and c.community_id = $2", " and $2::bigint is not null"),
-        ("where s.all_rooms or exists", "where true or exists"),
+        (" on h.id = c.community_id\n", " on true\n"),
+        ("voidbot.rooms r where r.id = any($1::bigint[]))", "voidbot.rooms r where $1::bigint[] is not null)"),
+        ("and (s.all_rooms or exists", "and (true or exists"),
         (" and d.room_id = any($1::bigint[])", " and $1::bigint[] is not null"),
         ("from voidbot.index_stats where room_id = any($1::bigint[])", "from voidbot.index_stats"),
     ),
@@ -222,6 +223,9 @@ async def _lore(tx: Tx, module: ModuleType) -> bool:
             " select $1, f.id, 0, 1, 1, $2, $2, 1, to_tsvector('english', 'lantern') from f",
             source, f"h{n}",
         )  # fmt: skip
+    await tx.execute(
+        "insert into voidbot.rooms (community_id, platform, chat_ref, kind) values ($1, 'w', 'w', 'channel')", other
+    )
     await index_all(tx)
     await units.count_words(tx, town.rooms[0])
     where = ([town.rooms[0]], town.community)

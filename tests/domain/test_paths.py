@@ -153,7 +153,7 @@ STAFF, LOBBY = RoomId(10), RoomId(11)
 def test_a_source_is_usable_where_it_is_listed(
     visibility: Visibility, community: CommunityId, readable: frozenset[RoomId], expected: bool
 ) -> None:
-    assert visibility.usable(community, readable) is expected
+    assert visibility.usable(frozenset({community}), readable) is expected
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,15 @@ async def test_the_statement_and_the_rule_agree_on_every_venue(library: Library)
         ids = [row["id"] for row in await tx.fetch("select id from voidbot.source_chunks")]
         venues = [frozenset[RoomId](), *(frozenset(pick) for pick in product(rooms, rooms))]
         for community, readable in product([library.community, other, CommunityId(99)], venues):
-            usable = {name for name, visibility in held.items() if visibility.usable(community, readable)}
+            of = {community} | {other if room == attic else library.community for room in readable}
+            usable = {name for name, visibility in held.items() if visibility.usable(frozenset(of), readable)}
             found = await search_chunks(tx, readable, community, "anvil", 100)
             read = await read_chunks(tx, readable, community, ids)
             assert {hit.source for hit in found} == usable == {hit.source for hit in read.values()}
+            for hit in found:  # what is made of it counts as said where it may be told, or in any room of its community
+                everywhere = held[hit.source].rooms is None and community in held[hit.source].communities
+                here = RoomId(99)
+                assert hit.audience(here) == {here} if everywhere else hit.audience(here) <= readable
         await tx.execute("delete from voidbot.sources")
 
 
