@@ -5,7 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.chunk_formats import chunk_file
-from core.domain.chunks import MOST_CHARS, MOST_LINES, Chunk, inner_words, locator_of, name_words, split_lines
+from core.domain.chunks import (
+    MOST_CHARS,
+    MOST_LINES,
+    Chunk,
+    ChunkRef,
+    cited_as,
+    inner_words,
+    locator_of,
+    name_words,
+    split_lines,
+    telling_lines,
+)
+from core.domain.sources import ChunkId, SourceId
 
 PIECES = st.sampled_from(
     [
@@ -147,3 +159,38 @@ def test_names_are_found_by_their_words() -> None:
 
 def test_a_locator_names_file_version_and_lines() -> None:
     assert locator_of("handbook", "docs/a.md", "1f0c2ab99", 10, 42) == "handbook:docs/a.md@1f0c2ab#L10-L42"
+
+
+@pytest.mark.parametrize(
+    ("question", "chars", "told"),
+    [
+        ("how long do glazes dry?", 40, (4, 5)),
+        ("which vent is open?", 40, (0, 3)),
+        ("the vents of dried glaze", 90, (0, 5)),
+        ("nothing of it", 20, (0, 1)),
+        ("glaze", 5, (4, 5)),
+    ],
+)
+def test_the_lines_that_say_most_are_told(question: str, chars: int, told: tuple[int, int]) -> None:
+    text = "# Kiln\n\nThe vent stays open.\n\nCobalt glaze dries for a day.\n\n"
+    assert telling_lines(text, question, chars) == told
+
+
+@given(st.text(alphabet="ab \n", max_size=60), st.integers(1, 30))
+def test_what_is_told_is_short_and_never_nothing(text: str, chars: int) -> None:
+    lines = text.split("\n")
+    start, end = telling_lines(text, "aab bab", chars)
+    assert 0 <= start < end <= len(lines)
+    assert end == start + 1 or len("\n".join(lines[start:end])) <= chars
+
+
+def test_what_a_receipt_keeps_of_a_passage_is_read_back() -> None:
+    ref = ChunkRef(SourceId(3), ChunkId(41), "1f0c2ab", 7, 9)
+    assert ChunkRef.read(str(ref)) == ref
+    assert [ChunkRef.read(text) for text in ("", "41", "3/41", f"{ref} ", "3/x@1f0c2ab#L1-L2")] == [None] * 5
+
+
+def test_a_path_that_would_be_read_as_markup_is_cited_as_code() -> None:
+    assert cited_as("s", "a b/c.md", 7, 7, "1f0c2ab9", "h") == "s: a b/c.md, line 7 at commit 1f0c2ab"
+    for path in ("a/__init__.py", "*a*.md", "@everyone.md", "a`b.md"):
+        assert f"`{path.replace('`', '')}`" in cited_as("s", path, 7, 9, "", "1f0c2ab9")

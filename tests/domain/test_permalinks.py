@@ -1,9 +1,9 @@
-"""Links to messages: an address that opens, or none."""
+"""Links to messages and to lines of files: an address that opens, or none."""
 
 import pytest
 
 from core.domain.ids import RoomKey
-from core.domain.permalinks import permalink
+from core.domain.permalinks import file_link, permalink
 
 DISCORD, TELEGRAM = "discord", "telegram"
 
@@ -31,3 +31,31 @@ def test_a_message_has_the_address_of_its_platform(
     platform: str, community: str, chat: str, topic: str, ref: str, link: str | None
 ) -> None:
     assert permalink(platform, community, RoomKey(platform, chat, topic), ref) == link
+
+
+HEAD = "1f0c2ab" + "0" * 33
+
+
+@pytest.mark.parametrize(
+    ("location", "path", "link"),
+    [
+        ("https://github.com/a/b.git", "src/x y.py", f"https://github.com/a/b/blob/{HEAD}/src/x%20y.py#L3-L9"),
+        ("https://github.com/a/b/", "README.md", f"https://github.com/a/b/blob/{HEAD}/README.md?plain=1#L3-L9"),
+        ("https://gitlab.com/g/s/b", "a.go", f"https://gitlab.com/g/s/b/-/blob/{HEAD}/a.go#L3-9"),
+        (
+            "https://codeberg.org/a/b.git",
+            "a.rst",
+            f"https://codeberg.org/a/b/src/commit/{HEAD}/a.rst?display=source#L3-L9",
+        ),
+        ("https://bitbucket.org/a/b", "#.py", f"https://bitbucket.org/a/b/src/{HEAD}/%23.py#lines-3:9"),
+        ("https://git.sr.ht/~a/b", "a.py", f"https://git.sr.ht/~a/b/tree/{HEAD}/item/a.py#L3-9"),
+        ("https://git.example.org/a/b", "a.py", None),
+        ("https://github.com.example.org/a/b", "a.py", None),
+        ("https://github.com:444/a/b", "a.py", None),
+        ("http://github.com/a/b", "a.py", None),
+        ("/srv/github.com/a/b", "a.py", None),
+    ],
+)
+def test_lines_of_a_file_open_at_their_commit_or_nowhere(location: str, path: str, link: str | None) -> None:
+    assert file_link(location, HEAD, path, 3, 9) == link
+    assert file_link(location, "HEAD", path, 3, 9) is None
