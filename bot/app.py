@@ -17,51 +17,35 @@ from pathlib import Path
 import structlog
 
 from bot.clock import SystemClock
-from bot.commands import COMMANDS, question_of
-from bot.commands.dispatch import Dispatcher
-from bot.commands.spec import Services
+from bot.commands import question_of
 from bot.commands.telling import tell_person
+from bot.kinds import Parts, kinds_of
 from bot.observability import Metrics, configure_logs
 from bot.readiness import checks_of
-from bot.search_wiring import SearchParts, begin_search, open_search, search_kinds
+from bot.search_wiring import begin_search, open_search
 from bot.settings import PROJECT, Settings
 from bot.storage import Storage, no_transaction_open, open_key, open_storage
-from bot.tracing import traced
 from bot.web.server import Address, HealthServer
-from core.chat.asking import Asking
-from core.chat.deliver import Deliverer
 from core.chat.lastwords import LastWords
 from core.chat.notices import Notices
-from core.chat.promises import read_promises
 from core.chat.receive import Receiver
-from core.chat.reply import Replier
 from core.chat.sample import load_sample, read_sample
-from core.chat.summaries import Summarizer
 from core.chat.voice import Voice
-from core.chat.work import SendWork, SummaryWork, TurnWork
 from core.domain.errors import Misconfigured
 from core.domain.messages import InboundMessage
 from core.domain.prompt import Tier
-from core.jobs.executor import AnyKind, Fault, Kind
+from core.jobs.executor import Fault
 from core.jobs.worker import Worker
-from core.passes.indexing import Indexing, IndexWork
 from core.passes.scheduler import Scheduler
-from core.passes.sources import SourceSync, SourceWork
-from core.passes.upkeep import Upkeep, UpkeepWork
 from core.ports import Accepted, Clock, Embedder, FrontEnd
 from core.privacy.desk import Desk
-from core.privacy.erasure import EraseWork, ErasureService
-from core.privacy.export import Exporting, ExportWork
-from core.privacy.upkeep import PrivacyUpkeep
-from core.prompt.builder import PromptBuilder
-from core.prompt.catalog import Catalog, load_catalog
+from core.prompt.catalog import load_catalog
 from core.prompt.tokens import estimate
 from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
-from core.retrieval.git import Git
 from core.retrieval.indexing import index_all
-from core.retrieval.sources import Sources
+from core.state.service import open_minds
 from core.store import budgets
 from core.store.access import ReadableRooms
 from core.store.engine import Database
@@ -69,8 +53,6 @@ from core.store.engine import Database
 log = structlog.get_logger()
 
 Say = Callable[[str], None]
-REPLY_TIMEOUT_S = 60.0
-"""What a reply may take besides its calls to models, which have limits of their own."""
 
 
 class Role(StrEnum):
@@ -83,24 +65,6 @@ class Role(StrEnum):
 
 
 ALL_ROLES = frozenset(Role)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What everything else is built from; one of each for the process."""
-
-    settings: Settings
-    clock: Clock
-    database: Database
-    catalog: Catalog
-    readable: ReadableRooms
-    router: Router
-    notices: Notices
-    front_ends: Mapping[str, FrontEnd]
-    metrics: Metrics
-    desk: Desk
-    search: SearchParts
-    fault: Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +164,7 @@ async def open_app(
             metrics=Metrics(),
             desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
             search=search,
+            minds=open_minds(),
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
@@ -271,107 +236,6 @@ def _receiver(parts: Parts) -> Receiver:
         timezone=parts.settings.timezone,
         language=parts.settings.language,
         account_hash=parts.desk.key.person,
-        policy=parts.settings.archive.policy,
-        observe=parts.metrics.observe,
-        fault=parts.fault,
-    )
-
-
-def kinds_of(parts: Parts) -> dict[str, AnyKind]:
-    """Return every kind of job with what runs it: the list that the outcome matrix is held against."""
-    vectors = search_kinds(parts.search, parts.database, parts.clock, parts.metrics.observe)
-    private = PrivacyUpkeep(parts.settings.home, parts.search.remote)
-    upkeep = Upkeep(parts.metrics.observe, private, likeness=bool(parts.search.embedders))
-    exporting = Exporting(database=parts.database, clock=parts.clock, readable=parts.readable, desk=parts.desk)
-    syncs = SourceSync(Sources(Git(), parts.settings.home / "sources"))
-    indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
-    found: list[AnyKind] = [
-        Kind(name="reply", pool="chat", payload=TurnWork, run=traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
-        Kind(name="command", pool="chat", payload=TurnWork, run=traced(_dispatcher(parts).run), timeout_s=30),
-        Kind(name="summarize", pool="chat", payload=SummaryWork, run=traced(_summarizer(parts).run), timeout_s=60),
-        Kind(name="send", pool="send", payload=SendWork, run=traced(_deliverer(parts).run), timeout_s=120),
-        Kind(name="index", pool="upkeep", payload=IndexWork, run=traced(indexing.run), timeout_s=600),
-        Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=traced(upkeep.run), timeout_s=600),
-        Kind(name="erase", pool="upkeep", payload=EraseWork, run=traced(_erasing(parts).run), timeout_s=3600),
-        Kind(name="export", pool="upkeep", payload=ExportWork, run=traced(exporting.run), timeout_s=600),
-        Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=traced(syncs.run), timeout_s=1800),
-    ]
-    return {kind.name: kind for kind in (*found, *vectors)}
-
-
-def _erasing(parts: Parts) -> ErasureService:
-    return ErasureService(
-        database=parts.database,
-        clock=parts.clock,
-        key=parts.desk.key,
-        home=parts.settings.home,
-        tell=parts.desk.tell,
-        vectors=parts.search.remote,
-        fault=parts.fault,
-    )
-
-
-def _asking(parts: Parts) -> Asking:
-    promises = PROJECT / "prompts" / "stock" / "promises.md"
-    return Asking(
-        database=parts.database,
-        clock=parts.clock,
-        builder=PromptBuilder(parts.catalog.templates),
-        voice=parts.notices.voice,
-        promises=read_promises(str(promises), promises.read_text(encoding="utf-8")),
-        observe=parts.metrics.observe,
-    )
-
-
-def _replier(parts: Parts) -> Replier:
-    return Replier(
-        clock=parts.clock,
-        front_ends=parts.front_ends,
-        catalog=parts.catalog,
-        voice=parts.notices.voice,
-        readable=parts.readable,
-        router=parts.router,
-        asking=_asking(parts),
-        likeness=parts.search.likeness,
-        fault=parts.fault,
-    )
-
-
-def _summarizer(parts: Parts) -> Summarizer:
-    return Summarizer(
-        clock=parts.clock,
-        catalog=parts.catalog,
-        voice=parts.notices.voice,
-        readable=parts.readable,
-        router=parts.router,
-        asking=_asking(parts),
-        fault=parts.fault,
-    )
-
-
-def _dispatcher(parts: Parts) -> Dispatcher:
-    services = Services(
-        stock=parts.catalog.stock,
-        readable=parts.readable,
-        router=parts.router,
-        personas=sorted(parts.catalog.personas),
-        version=version("voidbot"),
-        table=COMMANDS,
-        privacy=parts.desk,
-        vectors=parts.search.embedders,
-        archiving=parts.settings.archive.policy,
-    )
-    return Dispatcher(
-        table=COMMANDS, services=services, voice=parts.notices.voice, clock=parts.clock, likeness=parts.search.likeness
-    )
-
-
-def _deliverer(parts: Parts) -> Deliverer:
-    return Deliverer(
-        front_ends=parts.front_ends,
-        clock=parts.clock,
-        readable=parts.readable,
-        notices=parts.notices,
         policy=parts.settings.archive.policy,
         observe=parts.metrics.observe,
         fault=parts.fault,

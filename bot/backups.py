@@ -15,6 +15,7 @@ from core.privacy.erasure import ErasureService
 from core.privacy.key import ErasureKey, load_key
 from core.privacy.ledger import Remembered
 from core.privacy.replay import replay_erasures
+from core.state.service import open_minds
 from core.store import erasures, restore
 from core.store.embedded_dump import check_dump, dump_before_migration, dump_to, restore_from
 from core.store.engine import Database, current_revision, head_revision
@@ -159,7 +160,9 @@ async def _give_up_ledger(settings: Settings, dsn: str) -> None:
 async def _erase_again(settings: Settings, dsn: str, key: ErasureKey, known: Sequence[Remembered]) -> None:
     database = await Database.open(dsn, size=4)
     try:
-        service = ErasureService(database=database, clock=SystemClock(), key=key, home=settings.home, tell=None)
+        service = ErasureService(
+            database=database, clock=SystemClock(), key=key, home=settings.home, tell=None, minds=open_minds()
+        )
         done = await replay_erasures(database, service, known, _say)
         _say(f"erasures done again: {done}")
     finally:

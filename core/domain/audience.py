@@ -152,6 +152,25 @@ def _may_use(asker: PersonId, room_id: RoomId, world: World) -> bool:
     return verdict.allowed or verdict.reason is AudienceReason.UNKNOWN
 
 
+def groups(world: World) -> dict[RoomId, str]:
+    """Return the audience group of each room whose readers are known: rooms with the same readers share a name.
+
+    A room that is not in it is a group of its own.
+    """
+    found: dict[RoomId, str] = {}
+    for room in world.rooms.values():
+        if not room.open or not room.known or room.community_id in world.stale:
+            continue
+        if room.view.everyone and room.history.everyone:
+            found[room.room_id] = f"public:{room.community_id}"
+        elif room.history.roles or room.history.users:
+            roles = ",".join(map(str, sorted(room.history.roles)))
+            users = ",".join(map(str, sorted(room.history.users)))
+            everyone = "*" if room.history.everyone else ""
+            found[room.room_id] = f"{room.community_id}:{everyone}r{roles}u{users}"
+    return found
+
+
 def usable(sources: Iterable[RoomId], readable: frozenset[RoomId]) -> bool:
     """Return whether a thing made from `sources` may be used; one without sources may not."""
     rooms = frozenset(sources)

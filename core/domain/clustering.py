@@ -35,19 +35,22 @@ BOOKKEEPING = (
 class Scale:
     """What a score means, by how it was measured.
 
-    Below `unrelated` and without a shared anchor nothing merges; from `related` on texts speak of the same matter;
-    from `near` on they are one thought in other words; from `same` on there is nothing new.
+    Below `unrelated` and without a shared anchor nothing merges; from `related` on texts speak of the same matter, and
+    from `joined` on they do so where one topic and the target or repository are shared, for two notes on one topic of
+    one thing have many words in common anyway; from `near` on they are one thought in other words; from `same` on
+    there is nothing new.
     """
 
     unrelated: float
     related: float
+    joined: float
     near: float
     same: float
 
 
-EMBEDDED = Scale(unrelated=0.20, related=0.40, near=0.80, same=0.95)
+EMBEDDED = Scale(unrelated=0.20, related=0.40, joined=0.62, near=0.80, same=0.95)
 """For the cosine of two embeddings."""
-LETTERS = Scale(unrelated=0.06, related=0.16, near=0.50, same=0.85)
+LETTERS = Scale(unrelated=0.06, related=0.16, joined=0.15, near=0.50, same=0.85)
 """For the share of common 4-grams, where there is no embedder."""
 
 
@@ -67,6 +70,11 @@ class Likeness:
     def related(self) -> bool:
         """Whether they speak of the same matter."""
         return self.score >= self.scale.related
+
+    @property
+    def joined(self) -> bool:
+        """Whether they speak of the same matter, given that target or repository and one topic are shared."""
+        return self.score >= self.scale.joined
 
     @property
     def near(self) -> bool:
@@ -188,12 +196,12 @@ def _rule(one: Noted, other: Noted, likeness: Likeness) -> Rule | None:
     if one.group != other.group or apart or (likeness.unrelated and not anchors):
         return None
     same_target = new.target.key == old.target.key
-    if same_target and topics:
+    if same_target and topics and (likeness.joined or anchors):
         return Rule.TARGET_AND_TOPIC
     if same_target and len(_ordinary(new) & _ordinary(old)) >= 2 and likeness.related:
         return Rule.TARGET_AND_TAGS
     if likeness.related or anchors:
-        if topics and _repo(new) is not None and _repo(new) == _repo(old):
+        if topics and not same_target and _repo(new) is not None and _repo(new) == _repo(old):
             return Rule.TOPIC_AND_REPO
         if len(topics) >= 2:
             return Rule.TWO_TOPICS

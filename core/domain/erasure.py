@@ -14,6 +14,7 @@ class EraseStep(StrEnum):
 
     COLLECT = "collect"
     WORK = "work"
+    MIND = "mind"
     MESSAGES = "messages"
     SPEECH = "speech"
     PROFILE = "profile"

@@ -190,6 +190,11 @@ def send_lane(room_id: int) -> str:
     return f"send:{room_id}"
 
 
+def mind_lane(mind_id: str) -> str:
+    """Return the lane of what happens to a mind by itself."""
+    return f"mind:{mind_id}"
+
+
 def index_lane(room_id: int) -> str:
     """Return the lane of a room's indexing."""
     return f"index:{room_id}"

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from core.domain.ids import RoomId
 from core.domain.jobs import UPKEEP_HEAD_START_S, KeyScope, NewJob, Ok, Outcome, index_lane
 from core.jobs.executor import JobContext, Observe
+from core.passes.retracting import queue_retractions
 from core.ports import Clock
 from core.retrieval.indexing import ROOMS_AT_ONCE, Step, count_words_if_due, index_step
 from core.store import jobs, units
@@ -49,13 +50,20 @@ class Indexing:
         started = self.clock.monotonic()
         step = Step(more=True)
         while step.more and not ctx.cancelled and self.clock.monotonic() - started < RUN_FOR.total_seconds():
-            step = await ctx.advance(partial(index_step, room=room), durable=False)
+            step = await ctx.advance(partial(_take_in, room=room), durable=False)
             self.observe("units_written_total", step.written, {})
         if not step.more:
             async with self.database.transaction(durable=False, long=True) as tx:
                 await ctx.hold(tx)
                 await count_words_if_due(tx, room)
         return Ok()
+
+
+async def _take_in(tx: Tx, room: RoomToIndex) -> Step:
+    """Index some messages, and have minds take back what they made of those that are gone or say something else."""
+    step = await index_step(tx, room)
+    await queue_retractions(tx, step.changed)
+    return step
 
 
 async def queue_indexing(tx: Tx) -> int:

@@ -25,6 +25,8 @@ from core.ports import Clock, VectorStore
 from core.privacy import ledger, proving
 from core.privacy.hand import Hand, Tell, Telling
 from core.privacy.key import ErasureKey
+from core.privacy.minding import erase_from_minds
+from core.state.service import StateService
 from core.store import erasure, erasures, exports, jobs, outbox, proof
 from core.store.engine import Database, Tx
 from core.store.erasures import Erasure
@@ -73,6 +75,7 @@ class ErasureService:
     key: ErasureKey
     home: Path
     tell: Tell | None
+    minds: StateService
     vectors: VectorStore | None = None
     fault: Fault = lambda point: None
 
@@ -103,6 +106,8 @@ class ErasureService:
                     await proving.collect(hand, what, self.key)
             case EraseStep.WORK:
                 return await self._stop_work(hand, what)
+            case EraseStep.MIND:
+                await erase_from_minds(hand, self.minds, what)
             case EraseStep.MESSAGES:
                 await self._bury(hand, what)
             case EraseStep.SPEECH:

@@ -7,7 +7,7 @@ neighbour's unit is made anew with it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.domain.ids import RoomId
+from core.domain.ids import MessageId, RoomId
 from core.domain.units import NEIGHBOURS, Around, Spoken, Unit, build_units
 from core.store import units
 from core.store.engine import Tx
@@ -18,11 +18,12 @@ ROOMS_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step did. `more`: others may wait still."""
+    """What one step did. `changed`: messages that are new, edited or gone. `more`: others may wait still."""
 
     written: int = 0
     gone: int = 0
     more: bool = False
+    changed: tuple[MessageId, ...] = ()
 
 
 async def index_all(tx: Tx) -> int:
@@ -59,7 +60,7 @@ async def index_step(tx: Tx, room: RoomToIndex) -> Step:
     done = [window[index].spoken.id for index in due]
     written, gone = await units.write_units(tx, room, done, made)
     await units.queue_replies(tx, room.room_id, [each.ref.removeprefix("own:") for each in ready if each.changed])
-    return Step(written, gone, more=True)
+    return Step(written, gone, more=True, changed=tuple(each.spoken.id for each in ready if each.changed))
 
 
 def _due(window: Sequence[Waiting]) -> list[int]:

@@ -222,9 +222,13 @@ delete from voidbot.erasure_needles where ledger_id = $1""", ("ledger",)),
 """Every hook there is, in the order in which an erasure uses them."""
 
 
+BY_OPERATION = frozenset({"state_entries", "state_operations"})
+"""What an operation of the mind empties, which its journal has to know of: `core.privacy.minding`."""
+
+
 def unhooked(hooks: Sequence[Eraser] = ERASERS) -> list[str]:
     """Return the tables that hold data of people and have no hook."""
-    return sorted(PERSONAL - {hook.table for hook in hooks})
+    return sorted(PERSONAL - BY_OPERATION - {hook.table for hook in hooks})
 
 
 def check_hooks(hooks: Sequence[Eraser] = ERASERS) -> None:

@@ -30,6 +30,8 @@ PERSONAL = frozenset(
         "receipts",
         "room_access_users",
         "rooms",
+        "state_entries",
+        "state_operations",
         "term_df",
         "turns",
         "units",

@@ -388,6 +388,37 @@ _table(
 )  # fmt: skip
 _table("opt_outs", Column("key_hash", Text, primary_key=True), _at("at"))
 
+# The mind (owner: state)
+_table(
+    "minds", Column("id", Text, primary_key=True), _int("version"), _int("last_seq"),
+    Column("state_hash", LargeBinary, nullable=False, server_default=text("'\\x00'")), _flag("paused"),
+)  # fmt: skip
+_table(
+    "state_entries", Column("mind_id", Text, ForeignKey("voidbot.minds.id", ondelete="CASCADE"), primary_key=True), Column("kind", Text, primary_key=True),
+    Column("entry_id", Text, primary_key=True), _text("type", None), Column("version", Integer, nullable=False),
+    Column("body", JSONB, nullable=False), Column("sources", ARRAY(BigInteger), nullable=False, server_default=text("'{}'")),
+    Column("people", ARRAY(BigInteger), nullable=False, server_default=text("'{}'")),
+    Column("cites", ARRAY(Text), nullable=False, server_default=text("'{}'")), _at("created_at"), _at("updated_at"),
+    _at("retired_at", null=True), Column("retired_reason", Text), Column("superseded_by", Text),
+    Column("entry_hash", LargeBinary, nullable=False), _int("last_seq", None),
+    Index("state_entries_live_idx", "mind_id", "type", postgresql_where=text("retired_at is null")),
+    Index("state_entries_people_idx", "people", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    Index("state_entries_cites_idx", "cites", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    CheckConstraint("version >= 1", "version"), CheckConstraint("(retired_at is null) = (retired_reason is null)", "retired"),
+)  # fmt: skip
+_table(
+    "state_operations", Column("mind_id", Text, ForeignKey("voidbot.minds.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False), _text("op", None), Column("payload", JSONB, nullable=False),
+    Column("facts", JSONB, nullable=False), _text("actor_kind", None), _text("actor_ref"), Column("run_id", BigInteger),
+    Column("job_id", BigInteger), _text("idempotency_key", None), Column("payload_hash", LargeBinary, nullable=False),
+    _text("verdict", None), _text("code"), _text("path"), _text("effect"), _json("touched", "[]"),
+    Column("touches", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("cites", ARRAY(Text), nullable=False, server_default=text("'{}'")), Column("delta", LargeBinary, nullable=False), _at("at"),
+    Column("undone_by", BigInteger), Column("redacted_by", BigInteger), UniqueConstraint("mind_id", "idempotency_key"),
+    Index("state_operations_touches_idx", "touches", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    Index("state_operations_cites_idx", "cites", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+)  # fmt: skip
+
 # Settings, accounts of acts (owners: settings, audit)
 _table(
     "settings", Column("scope", Text, primary_key=True), Column("scope_id", Text, primary_key=True), Column("name", Text, primary_key=True),

@@ -52,6 +52,8 @@ OWNERS: dict[str, set[str]] = {
     "exports": {"exports"},
     "erasures": {"erasure_ledger", "erasures", "erasure_needles", "opt_outs"},
     "audit": {"audit"},
+    "state": {"minds", "state_entries"},
+    "journal": {"state_operations"},
 }
 SECOND_WRITERS = {
     ("messages", "imports"): "a history goes in batch by batch, in statements over a whole batch",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.app import kinds_of
+from bot.kinds import kinds_of
 from core.domain.errors import (
     BadOutput,
     BudgetRefused,
@@ -70,7 +70,8 @@ async def kinds(fresh_dsn: str) -> AsyncIterator[tuple[dict[str, AnyKind], Datab
 
 def _payload(kind: AnyKind) -> dict[str, object]:
     required = {name: field.annotation for name, field in kind.payload.model_fields.items() if field.is_required()}
-    fields = {name: "one" if annotation is str else 1 for name, annotation in required.items()}
+    some = {str: "one", int: 1}
+    fields = {name: some.get(annotation, (1,)) for name, annotation in required.items()}
     return dict(kind.payload.model_validate(fields).model_dump(mode="json"))
 
 

@@ -1,15 +1,21 @@
 """A small community in which one person has left something in every table that holds data of people."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.domain.erasure import EraseScope, Reach
 from core.domain.ids import CommunityId, PersonId, RoomId, RoomKey
 from core.domain.jobs import Snooze
+from core.domain.mind.codes import Accepted, Rejected
+from core.domain.mind.facts import Actor, Emitter, Packet
+from core.domain.operations.batch import Batch, Item
+from core.domain.operations.catalog import read_operation
 from core.domain.rooms import ArchiveSwitch, RoomKind
 from core.privacy.erasure import ErasureService
 from core.privacy.hand import Hand
 from core.privacy.key import ErasureKey
+from core.state.service import open_minds
 from core.store import access, archive, erasures, people, places
 from core.store.engine import Database, Tx
 from tests.fakes import ManualClock
@@ -62,7 +68,14 @@ class World:
         return number
 
     def service(self, home: Path, **changes: object) -> ErasureService:
-        values = {"database": self.database, "clock": ManualClock(), "key": KEY, "home": home, "tell": None}
+        values = {
+            "database": self.database,
+            "clock": ManualClock(),
+            "key": KEY,
+            "home": home,
+            "tell": None,
+            "minds": open_minds(),
+        }
         return ErasureService(**{**values, **changes})  # type: ignore[arg-type]  # a test's own changes
 
     async def erase(self, home: Path, scope: EraseScope | None = None) -> str:
@@ -195,6 +208,7 @@ async def make_world(database: Database, *, others: int = 8) -> World:
             await tx.execute(statement.replace("$<", "$").replace(">", ""), *(given[n - 1] for n in used))
         for message, text in await _texts(tx):
             await tx.execute(UNIT, message, text)
+        await _think(tx, lobby, {ana, ben}, said, quoted)
     return World(database, community, lobby, direct, ana, ben, said, quoted, answer)
 
 
@@ -205,6 +219,32 @@ async def _texts(tx: Tx) -> list[tuple[int, str]]:
         " following) as near from voidbot.messages"
     )
     return [(row["id"], row["near"]) for row in rows]
+
+
+async def _think(tx: Tx, room: RoomId, people_: set[PersonId], said: int, quoted: int) -> None:
+    """Have the mind note what Ana said, what Ben said of it, and propose a note that is refused."""
+    mind_id = (await places.load_place(tx, room)).community.mind_id
+
+    def note(id_: str, message: int, **more: object) -> Item:
+        thought = {
+            "summary": "How the safe is opened.",
+            "claim": "By copperfoxcombination.",
+            "tension": "Who knows it?",
+        }
+        memory = thought | {"memoryId": id_, "kind": "room_observation", "actionImplication": "Ask ana-4711.", **more}
+        memory |= {"target": {"kind": "room", "id": str(room)}, "anchorRefs": [said_in(message)]}
+        return Item(read_operation(json.dumps({"operation": "record_short_term_memory", "memory": memory})), id_)
+
+    def said_in(message: int) -> dict[str, str]:
+        return {"ref": f"message:{message}", "kind": "message"}
+
+    packet = Packet(frozenset({room}), frozenset(people_), frozenset({f"message:{said}", f"message:{quoted}"}))
+    by_ben = {"claim": "There is a safe.", "actionImplication": "Ask Ben."}
+    refused = {"claim": "How the safe is opened.", "tension": "ana-4711"}
+    items = (note("ana", said), note("ben", quoted, **by_ben), note("no", said, **refused))
+    batch = Batch(mind_id=mind_id, actor=Actor(Emitter.CHAT), items=items, packet=packet)
+    verdict = await open_minds().apply(tx, batch)
+    assert [type(item.verdict) for item in verdict.items] == [Accepted, Accepted, Rejected]
 
 
 async def _add_answer(tx: Tx, community: CommunityId, room: RoomId, ana: PersonId, bot: PersonId) -> int:

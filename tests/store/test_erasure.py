@@ -8,7 +8,8 @@ from core.domain.erasure import EraseScope, Reach
 from core.domain.errors import Misconfigured
 from core.domain.ids import MessageId, RoomId
 from core.privacy import ledger
-from core.store import erasure, erasures
+from core.state.replay import verify
+from core.store import erasure, erasures, state
 from core.store.engine import Database
 from core.store.personal import PERSONAL
 from core.store.tables import METADATA
@@ -70,6 +71,12 @@ async def test_erased_bytes_are_gone(world: World, tmp_path: Path) -> None:
     assert await world.value("select count(*) from voidbot.rooms where kind = 'dm'") == 0
     assert await world.value("select count(*) from voidbot.usage where person_id is null") == 2
     assert await world.value("select count(*) from voidbot.erasure_needles") == 0
+    async with world.database.transaction() as tx:
+        mind_id = await tx.fetchval("select id from voidbot.minds")
+        assert (await verify(tx, mind_id)).difference is None
+        entries = {held.entry.id: held.entry for held in await state.list_entries(tx, mind_id)}
+    assert [id_ for id_, entry in entries.items() if entry.live] == ["ben"]
+    assert all(world.ana not in entry.people for entry in entries.values())
 
 
 async def test_what_others_said_stays_and_is_listed(world: World, tmp_path: Path) -> None:

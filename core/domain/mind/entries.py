@@ -88,6 +88,14 @@ class Entry:
             retired=self.retired if retired is None else retired,
         )
 
+    def as_version(self, version: int) -> "Entry":
+        """Return the same entry under another version."""
+        return replace(self, version=version)
+
+    def without(self, person: PersonId) -> "Entry":
+        """Return the entry without this person among its people, version and all else as they are."""
+        return replace(self, people=self.people - {person})
+
 
 def image_of(entry: Entry) -> dict[str, Any]:
     """Return the whole entry as the journal keeps it: JSON values, equal for equal entries."""

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from core.domain.ids import MessageId, PersonId, RoomId
-from core.domain.mind.entries import Key
+from core.domain.mind.codes import Rejected
+from core.domain.mind.entries import Entry, Key
 from core.domain.mind.values import Anchor, AnchorKind, Target, TargetKind, wire_time
 
 REPEAT_DAYS = 90
@@ -108,6 +109,9 @@ class Needs:
     messages: frozenset[MessageId] = frozenset()
     anchors: tuple[Anchor, ...] = ()
     targets: tuple[Target, ...] = ()
+    citing: frozenset[str] = frozenset()
+    of_people: frozenset[PersonId] = frozenset()
+    undo: frozenset[int] = frozenset()
     outbox: frozenset[int] = frozenset()
     venues: frozenset[RoomId] = frozenset()
     repos: frozenset[str] = frozenset()
@@ -127,6 +131,9 @@ class Needs:
             messages=self.messages | other.messages,
             anchors=(*self.anchors, *other.anchors),
             targets=(*self.targets, *other.targets),
+            citing=self.citing | other.citing,
+            of_people=self.of_people | other.of_people,
+            undo=self.undo | other.undo,
             outbox=self.outbox | other.outbox,
             venues=self.venues | other.venues,
             repos=self.repos | other.repos,
@@ -140,6 +147,18 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndoFacts:
+    """What undoing one row would undo: rows newest first, the row itself last, and what each entry was before them.
+
+    `before`: None where they made the entry. `refused`: why they cannot be undone, if they cannot.
+    """
+
+    seqs: tuple[int, ...] = ()
+    before: Mapping[Key, Entry | None] = field(default_factory=dict)
+    refused: Rejected | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that is known from outside. `now`: once for the batch.
 
@@ -148,6 +167,7 @@ class Facts:
     same readers share a name; a room that is not in it is a group of its own. `people`, `rooms`, `repos`, `runs`: those
     named that exist; repositories in small letters. `readable`: for each room where something would be said, the rooms
     that all its readers may read. `recalled`: when an entry was last part of a prompt. `seq`: the row of the journal.
+    `surviving`: `quote_key` of anchors on edited messages that still prove what they did.
     `revisions`: the place in the order of the archive of each of those that exist. `echoed`, `said`: `speech_hash` of
     drafts that read a prompt out, and of those that a live receipt of the last `REPEAT_DAYS` days shows as said.
     `answered`: messages to which a live receipt answers. `spoke_at`: the newest live receipt. `spent`: what the actor's
@@ -171,6 +191,8 @@ class Facts:
     readable: Mapping[RoomId, frozenset[RoomId]] = field(default_factory=dict)
     runs: frozenset[int] = frozenset()
     recalled: Mapping[str, datetime] = field(default_factory=dict)
+    surviving: frozenset[str] = frozenset()
+    undo: Mapping[int, UndoFacts] = field(default_factory=dict)
     paused: bool = False
     seq: int = 0
     revisions: Mapping[tuple[MessageId, int], int] = field(default_factory=dict)
@@ -259,7 +281,8 @@ def facts_image(facts: Facts, needs: Needs, sources: Iterable[RoomId]) -> dict[s
         image["packet"] = {
             "rooms": sorted(facts.packet.rooms),
             "people": sorted(facts.packet.people),
-            "refs": sorted(facts.packet.refs & refs),
+            # Of a thought without anchors all is kept that its author had read: an erasure has to find it.
+            "refs": sorted(facts.packet.refs & refs if refs else facts.packet.refs),
         }
     return image
 

@@ -101,6 +101,8 @@ Moment = Annotated[datetime, BeforeValidator(_moment), PlainSerializer(wire_time
 Score = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Tag = Annotated[str, _text(64), AfterValidator(str.lower)]
+Blank40 = Annotated[str, _text(40, least=0)]
+Blank1000 = Annotated[str, _text(1000, least=0)]
 Text40 = Annotated[str, _text(40)]
 Text64 = Annotated[str, _text(64)]
 Text120 = Annotated[str, _text(120)]

@@ -87,6 +87,10 @@ class View:
             before.setdefault(key, was)
         return [(was, self._entries[key]) for key, was in before.items() if was != self._entries[key]]
 
+    def settle(self) -> None:
+        """Forget how to go back."""
+        self._undo.clear()
+
     def _set(self, entry: Entry) -> None:
         old = self._entries.get(entry.key)
         if old is not None:

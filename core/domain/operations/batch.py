@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core.domain.mind.codes import Rejected, Verdict
-from core.domain.mind.facts import Actor, Packet
+from core.domain.mind.facts import Actor, Packet, Similarity
 from core.domain.operations.base import Operation
 
 MOST_OPERATIONS = 64
@@ -46,13 +46,17 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Operations of one author on one mind, in order, with what was refused before it became one."""
+    """Operations of one author on one mind, in order, with what was refused before it became one.
+
+    `similarity`: how alike its new thoughts are to what is there, asked of an embedder before the transaction.
+    """
 
     mind_id: str
     actor: Actor
     items: tuple[Item | Refused, ...]
     mode: Mode = Mode.EACH
     packet: Packet | None = None
+    similarity: Similarity = field(default_factory=Similarity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from core.domain.operations.base import Operation
 Change = tuple[Entry | None, Entry]
 
 
-def fold(operation: Operation, view: View, facts: Facts, expect: Mapping[str, int]) -> tuple[Verdict, list[Change]]:
+def fold(
+    operation: Operation, view: View, facts: Facts, expect: Mapping[str, int] | None
+) -> tuple[Verdict, list[Change]]:
     """Apply one operation to the view; a refused one leaves it untouched.
 
-    Returns the verdict, and each changed entry as it was and as it is.
+    `expect`: the versions that the author saw; None: they were looked at when it was first applied. Returns the
+    verdict, and each changed entry as it was and as it is.
     """
     refusal = _refusal(operation, view, facts, expect)
     if refusal is not None:
@@ -25,7 +28,7 @@ def fold(operation: Operation, view: View, facts: Facts, expect: Mapping[str, in
     return Accepted(effect, tuple(after.id for _, after in changes)), changes
 
 
-def _refusal(operation: Operation, view: View, facts: Facts, expect: Mapping[str, int]) -> Rejected | None:
+def _refusal(operation: Operation, view: View, facts: Facts, expect: Mapping[str, int] | None) -> Rejected | None:
     kind = facts.actor.kind
     if kind not in operation.emitters:
         return Rejected(RejectionCode.OPERATION_NOT_ALLOWED, "operation", f"not by {kind.value}")
@@ -36,8 +39,8 @@ def _refusal(operation: Operation, view: View, facts: Facts, expect: Mapping[str
     return operation.refer(view, facts) or _stale(operation, view, facts, expect) or operation.check(view, facts)
 
 
-def _stale(operation: Operation, view: View, facts: Facts, expect: Mapping[str, int]) -> Rejected | None:
-    if operation.union or facts.actor.kind is Emitter.PARENT:
+def _stale(operation: Operation, view: View, facts: Facts, expect: Mapping[str, int] | None) -> Rejected | None:
+    if expect is None or operation.union or facts.actor.kind is Emitter.PARENT:
         return None
     for key in operation.rewrites():
         entry = view.at(key)

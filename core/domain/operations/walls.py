@@ -13,13 +13,17 @@ from core.domain.mind.values import Anchor, AnchorKind, MemoryKind, TargetKind, 
 LEAST_SAID = 5
 """How many letters of a reason must stand in words that do not fit every note."""
 _STOCK = re.compile(
-    "a|an|and|are|as|at|be|because|been|by|can|clean|cleaned|cleaning|cleanup|clear|cleared|consolidate"
-    "|consolidated|consumed|delete|deleted|did|distilled|done|duplicate|duplicated|duplicates|entries|entry"
-    "|expired|fine|finished|for|from|handled|has|have|housekeeping|in|incubation|into|irrelevant|is|it|its"
-    "|just|keep|kept|longer|maintenance|making|memories|memory|merge|merged|more|necessary|need|needed|no|not"
-    "|note|notes|now|obsolete|of|old|on|or|outdated|pass|per|processed|prune|pruned|pruning|reason|redundant"
-    "|relevant|remove|removed|removing|resolved|reviewed|room|routine|short|sleep|some|space|stale|term|that"
-    "|the|them|these|they|this|tidy|tidying|to|too|unnecessary|unneeded|unused|use|used|useful|was|were|with"
+    "|".join(
+        (
+            "a|an|and|are|as|at|be|because|been|by|can|clean|cleaned|cleaning|cleanup|clear|cleared|consolidate",
+            "consolidated|consumed|delete|deleted|did|distilled|done|duplicate|duplicated|duplicates|entries|entry",
+            "expired|fine|finished|for|from|handled|has|have|housekeeping|in|incubation|into|irrelevant|is|it|its",
+            "just|keep|kept|longer|maintenance|making|memories|memory|merge|merged|more|necessary|need|needed|no|not",
+            "note|notes|now|obsolete|of|old|on|or|outdated|pass|per|processed|prune|pruned|pruning|reason|redundant",
+            "relevant|remove|removed|removing|resolved|reviewed|room|routine|short|sleep|some|space|stale|term|that",
+            "the|them|these|they|this|tidy|tidying|to|too|unnecessary|unneeded|unused|use|used|useful|was|were|with",
+        )
+    )
 )
 
 _CLOCK_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")

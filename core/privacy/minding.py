@@ -1,0 +1,59 @@
+"""The step of an erasure that reaches the mind: one operation for each mind, so that its journal still adds up."""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from core.domain.erasure import Reach
+from core.domain.ids import PersonId
+from core.domain.mind.codes import Rejected
+from core.domain.mind.facts import Actor, Emitter
+from core.domain.mind.values import EntryId
+from core.domain.operations.batch import Batch, Item, Mode
+from core.domain.operations.keeping import ErasePerson
+from core.privacy.hand import Hand
+from core.state.service import StateService
+from core.store import owned, people, state
+from core.store.engine import Tx
+from core.store.erasures import Erasure
+
+LEAST_NAME_CHARS = 3
+"""A shorter name stands in too many words to be anybody's."""
+
+
+async def erase_from_minds(hand: Hand, service: StateService, what: Erasure) -> None:
+    """Take a person out of every mind that they, or words of theirs, are in; may run any number of times.
+
+    Of some messages alone nothing is to be done here: they become tombstones, and the index has that taken back.
+    """
+    if what.person_id is None or what.scope.reach is not Reach.PERSON:
+        return
+    for mind_id in await hand.do(partial(state.list_minds_of, person_id=what.person_id)):
+        await hand.do(partial(_erase, service=service, mind_id=mind_id, person_id=what.person_id, plan=what.ledger_id))
+
+
+async def _erase(tx: Tx, service: StateService, mind_id: str, person_id: PersonId, plan: int) -> None:
+    mind = await state.lock_mind(tx, mind_id)
+    names = [*await owned.list_names(tx, [person_id]), await people.account_of(tx, person_id)]
+    names = [name for name in names if len(name) >= LEAST_NAME_CHARS]
+    named = await state.list_naming(tx, mind_id, names)
+    operation = ErasePerson(
+        person_id=person_id,
+        plan_id=str(plan),
+        refs=tuple(await state.list_cited_of(tx, mind_id, person_id)),
+        entry_ids=tuple(sorted({EntryId(id_) for id_, body in named if _stands_in(body, names)})),
+    )
+    batch = Batch(
+        mind_id=mind_id,
+        actor=Actor(Emitter.PARENT, "erasure"),
+        items=(Item(operation, f"erase:{plan}:{mind.last_seq}"),),
+        mode=Mode.ALL,
+    )
+    verdict = await service.apply(tx, batch)
+    refused = [item.verdict for item in verdict.items if isinstance(item.verdict, Rejected)]
+    if refused:
+        raise AssertionError(f"an erasure is never refused: {refused[0].code.value}")
+
+
+def _stands_in(text: str, names: Sequence[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) for name in names)

@@ -1,0 +1,111 @@
+"""What a batch is judged by: the entries that its operations need, and the facts from outside, read in one place."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from core.domain.ids import RoomId
+from core.domain.mind.bodies import KIND_OF, Kind
+from core.domain.mind.citing import anchors_of, ref_of
+from core.domain.mind.entries import Key
+from core.domain.mind.facts import Facts, Needs, message_of
+from core.domain.mind.values import Anchor, EntryId
+from core.domain.mind.view import View
+from core.domain.operations.base import Operation
+from core.domain.operations.batch import Batch
+from core.state.undoing import undo_facts
+from core.store import mind_facts, state
+from core.store.engine import Tx
+from core.store.mind_facts import AudienceGroups
+from core.store.state import Held, Mind
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A view and facts for one batch; which row touched each entry last; the rooms of everything beside it."""
+
+    view: View
+    facts: Facts
+    last_seqs: dict[Key, int]
+    rooms: frozenset[RoomId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """What loading remembers between batches: which rooms have the same readers."""
+
+    groups: AudienceGroups
+
+    async def load(self, tx: Tx, mind: Mind, batch: Batch, operations: Sequence[Operation]) -> Loaded:
+        """Return what these operations are to be judged by."""
+        needs = reduce(Needs.joined, (operation.needs() for operation in operations), Needs())
+        held = await self._entries(tx, mind.id, needs)
+        counts = await state.count_live(tx, mind.id, needs.counted) if needs.counted else []
+        found = await mind_facts.read(tx, mind.id, needs)
+        undo = {seq: await undo_facts(tx, mind.id, seq) for seq in sorted(needs.undo)}
+        if undo:
+            keys = {key for each in undo.values() for key in each.before} - {each.entry.key for each in held}
+            held += await state.load_entries(tx, mind.id, keys)
+        grouped = await self.groups.load(tx, mind.id) if needs.counted or "short_term" in needs.live else {}
+        facts = Facts(
+            now=mind.now,
+            actor=batch.actor,
+            packet=batch.packet,
+            messages=found.messages,
+            refs=found.refs,
+            lost_quotes=found.lost_quotes,
+            groups=grouped,
+            similarity=batch.similarity,
+            people=found.people,
+            opted_out=found.opted_out,
+            erased=found.erased,
+            rooms=found.rooms,
+            repos=found.repos,
+            outbox=found.outbox,
+            readable={venue: await mind_facts.list_readable_in(tx, mind.id, venue) for venue in sorted(needs.venues)},
+            surviving=await mind_facts.list_surviving(tx, _edited(needs, held)) if needs.citing else frozenset(),
+            undo=undo,
+            paused=mind.paused,
+        )
+        entries = [each.entry for each in held]
+        rooms = frozenset(room for entry in entries for room in entry.sources)
+        rooms |= frozenset(room for _, sources, _ in counts for room in sources)
+        return Loaded(View(entries, counts), facts, {each.entry.key: each.last_seq for each in held}, rooms)
+
+    async def _entries(self, tx: Tx, mind_id: str, needs: Needs) -> list[Held]:
+        keys = set(needs.entries)
+        for anchor in needs.anchors:
+            keys.update(keys_of_anchor(anchor))
+        held = {each.entry.key: each for each in await state.load_entries(tx, mind_id, keys, needs.live)}
+        for person in sorted(needs.of_people):
+            held |= {each.entry.key: each for each in await state.list_of_person(tx, mind_id, person)}
+        refs = set(needs.citing) | ({ref_of(each.entry) for each in held.values()} if needs.of_people else set())
+        asked: set[str] = set()
+        while refs - asked:
+            new = refs - asked
+            asked |= new
+            for each in await state.list_citing(tx, mind_id, new):
+                held[each.entry.key] = each
+                refs.add(ref_of(each.entry))
+        return list(held.values())
+
+
+def keys_of_anchor(anchor: Anchor) -> tuple[Key, ...]:
+    """Return the entries that an anchor can mean."""
+    kind, _, id_ = anchor.ref.partition(":")
+    match kind:
+        case "memory":
+            return (Key(Kind.MEMORY, EntryId(id_)), Key(Kind.PRESSURE, EntryId(id_)))
+        case "receipt":
+            return (Key(KIND_OF["receipt"], EntryId(id_)),)
+    return ()
+
+
+def _edited(needs: Needs, held: Iterable[Held]) -> list[Anchor]:
+    """Return the anchors on messages that are to be looked at again."""
+    return [
+        anchor
+        for each in held
+        for anchor in anchors_of(each.entry.body)
+        if anchor.ref in needs.citing and message_of(anchor.ref) is not None
+    ]
