@@ -30,6 +30,7 @@ from core.ports import (
     SendResult,
 )
 from core.store.engine import Database
+from core.store.leases import CHANNEL
 
 
 class ManualClock(Clock):
@@ -50,6 +51,8 @@ class ManualClock(Clock):
         if self._database is not None:
             async with self._database.transaction() as tx:
                 await tx.execute("update voidbot_test.clock set shift = $1", self._shift)
+                # What became due by it is looked for at once, as it is where time passes by itself.
+                await tx.execute(f"notify {CHANNEL}, 'due'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class Worker:
         dead_after_s: Seconds without a heartbeat after which a worker's jobs are taken back.
         drain_s: Seconds that running jobs get to end when the process stops.
         poll_s: Seconds after which the queue is looked at without being woken.
+        rest_s: The longest rest after an incarnation that ended; the shortest is a tenth of it.
         info: Shown to operators with the worker: host, process, roles.
         observe: Takes measured values.
         fault: For crash tests.
@@ -80,6 +81,7 @@ class Worker:
         dead_after_s: float = 15.0,
         drain_s: float = 20.0,
         poll_s: float = 1.0,
+        rest_s: float = 2.0,
         info: Mapping[str, object] | None = None,
         observe: Observe = lambda name, value, labels: None,
         fault: Fault = lambda point: None,
@@ -94,7 +96,7 @@ class Worker:
         self._clock = clock
         self._dead_after_s = dead_after_s
         self._drain_s = drain_s
-        self._poll_s = poll_s
+        self._poll_s, self._rest_s = poll_s, rest_s
         self._pulse_s = min(1.0, dead_after_s / 5)
         self._info = dict(info or {})
         self._observe = observe
@@ -129,14 +131,14 @@ class Worker:
         return None if self._ticked_at is None else self._clock.monotonic() - self._ticked_at
 
     async def run(self) -> None:
-        """Work until `stop`; an ended incarnation is followed by the next after 0.2 to 2 s."""
+        """Work until `stop`; an ended incarnation is followed by the next after a rest."""
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(self.notifier.run())
             predecessor: UUID | None = None
             while not self._stopping.is_set():
                 predecessor = await self._live(predecessor)
                 if not self._stopping.is_set():
-                    await asyncio.sleep(random.uniform(0.2, 2.0))  # noqa: S311  # jitter
+                    await asyncio.sleep(random.uniform(self._rest_s / 10, self._rest_s))  # noqa: S311  # jitter
             listening.cancel()
 
     def _awake(self) -> None:

@@ -301,7 +301,7 @@ class EmbeddedPostgres:
                 tail = await asyncio.to_thread(log_tail, self.place)
                 wrong = f"the server failed to start {FAILURES} times"
                 raise PostgresRefused(PgRefusal.START, wrong, "mend what its last lines say", tail)
-            pause_s = min(30.0, 0.25 * 2 ** len(self._setbacks)) if self._setbacks else 0.0
+            pause_s = min(30.0, self._settings.pause_s * 2 ** len(self._setbacks)) if self._setbacks else 0.0
             if await self._left_within(pause_s) or await self._start_child():
                 return
             self._setbacks.append(_loop_time())

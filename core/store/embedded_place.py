@@ -68,7 +68,8 @@ class EmbeddedSettings:
     `pg_bin`: another folder of binaries. `pg_user`: the account that the server gets when we are root.
     `extra`: further server settings; those that guard access cannot be overruled. `runtime_dir`: the user's
     XDG runtime folder. `system_root`: where the server goes if its account cannot reach the home.
-    `owner_wait_s`: how long the server of another owner may take to answer.
+    `owner_wait_s`: how long the server of another owner may take to answer. `pause_s`: twice it is the pause after a
+    start that failed, and twice the last one after each more.
     """
 
     pg_bin: Path | None = None
@@ -77,6 +78,7 @@ class EmbeddedSettings:
     runtime_dir: Path | None = None
     system_root: Path = Path("/var/lib/voidbot")
     owner_wait_s: float = 30.0
+    pause_s: float = 0.25
 
 
 class Identity(TypedDict, total=False):

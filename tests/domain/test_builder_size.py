@@ -288,7 +288,7 @@ POLICIES = st.builds(
 
 
 @given(CONTEXTS, POLICIES)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=75, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_text_of_any_size_fits_and_the_end_of_the_talk_stays(made: RequestContext, policy: PromptPolicy) -> None:
     prompt = reply(made, policy)
     assert_fits(prompt, policy)

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.chat.guards import (
@@ -260,6 +260,7 @@ def test_what_passed_once_passes_unchanged(text: str) -> None:
 
 
 @given(ANYTHING, st.integers(0, 40))
+@settings(max_examples=50)
 def test_a_long_text_that_passed_passes_unchanged(text: str, times: int) -> None:
     once = guard((text + " ") * times * 20, CONTEXT)
     if isinstance(once, Guarded):

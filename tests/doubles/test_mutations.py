@@ -15,8 +15,8 @@ from tests.doubles.telegram_faults import Mutation as Telegram
 PLATFORM = Path("tests/platform")
 SENDING, CONNECTION = PLATFORM / "test_discord_sending.py", PLATFORM / "test_discord_connection.py"
 TELEGRAM_SENDING, LISTENING = PLATFORM / "test_telegram_sending.py", PLATFORM / "test_telegram_listening.py"
-# Each case is a run of its own: every day the ones that a lost or doubled answer hangs on, the others in long runs.
-DAILY = {Discord.NO_NONCE_FOLD, Telegram.CONFIRM_ON_FETCH}
+# Each case is a run of its own: every day the one that a doubled answer hangs on, the others in long runs.
+DAILY = {Discord.NO_NONCE_FOLD}
 
 CASES: list[tuple[Discord | Telegram, Path, str]] = [
     (Discord.NO_NONCE_FOLD, SENDING, "test_commit_then_502_is_one_message"),

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import count
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from core.providers.model_settings import ModelSettings
 from core.providers.models import ConnectedModel
 from core.providers.router import Connect
 from core.store.engine import Database
-from tests.fakes import RecordingFrontEnd, ScriptedModel
+from tests.fakes import ManualClock, RecordingFrontEnd, ScriptedModel
 
 PATIENCE_S = 20.0
 HOME = Path(tempfile.mkdtemp(prefix="voidbot-line-"))
@@ -108,6 +109,18 @@ class Line:
         """Return one value from the database."""
         async with self.database.transaction(durable=False) as tx:
             return await tx.fetchval(sql, *args)
+
+
+async def wait_over(line: Line, clock: ManualClock) -> bool:
+    """Let the time of the next try come, if a lane waits for one; return whether one did.
+
+    Once for each wait: a longer jump would make the worker look dead.
+    """
+    waits = await line.value("select extract(epoch from max(wake_at) - voidbot.now()) from queue.lane")
+    if not isinstance(waits, Decimal) or waits <= 0:
+        return False
+    await clock.advance(float(waits))
+    return True
 
 
 def settings_for(dsn: str, models: Sequence[ModelSettings] = (), **changes: object) -> Settings:

@@ -1,7 +1,6 @@
 """Whatever a model does, the room sees an answer or one honest line; never internal text, never nothing."""
 
 import json
-from decimal import Decimal
 from functools import partial
 
 import pytest
@@ -14,7 +13,7 @@ from core.providers.models import ConnectedModel, connect
 from core.store.engine import Database
 from tests.doubles.model_server import Answer, Fail, ModelServer, Raw, Say
 from tests.fakes import ManualClock, RecordingFrontEnd
-from tests.flows.line import Line, running_line, until
+from tests.flows.line import Line, running_line, until, wait_over
 
 SHORT = Limits(first_s=0.4, between_s=0.4, total_s=1.5)
 GOOD = "The door opens at ten."
@@ -57,11 +56,7 @@ async def one_answer(
             await line.say("Ana", "@void when does the door open?")
 
             async def over() -> bool:
-                # Retries wait by the database's clock; moving it keeps the test short.
-                # Once for each wait: a longer jump would make the worker look dead.
-                waits = await line.value("select extract(epoch from max(wake_at) - voidbot.now()) from queue.lane")
-                if isinstance(waits, Decimal) and waits > 0:
-                    await clock.advance(float(waits))
+                await wait_over(line, clock)  # retries wait by the database's clock
                 return bool(front_end.shown) and await line.value("select count(*) from queue.job") == 0
 
             await until(over)

@@ -8,8 +8,8 @@ import pytest
 from core.domain.errors import Refused, Unavailable
 from core.domain.messages import MessageKind
 from core.domain.prompt import Completion, ModelRequest
-from tests.fakes import ScriptedModel
-from tests.flows.line import Line, running_line
+from tests.fakes import ManualClock, ScriptedModel
+from tests.flows.line import Line, running_line, until, wait_over
 
 
 class Down(ScriptedModel):
@@ -110,10 +110,17 @@ async def test_a_bots_words_are_never_quoted(fresh_dsn: str) -> None:
 
 
 @pytest.mark.field("F031")
-async def test_a_model_that_is_down_is_tried_again_and_then_owns_up(fresh_dsn: str) -> None:
+async def test_a_model_that_is_down_is_tried_again_and_then_owns_up(fresh_dsn: str, clock: ManualClock) -> None:
     model = Down(*[Unavailable("model: http 503 request-id-77") for _ in range(3)])
-    async with running_line(fresh_dsn, model=model, sample=True) as line:
-        text = await ask(line, "who keeps the spare key?")
+    async with running_line(fresh_dsn, model=model, sample=True, clock=clock, dead_after_s=600.0) as line:
+        await line.say("Wren", "@void who keeps the spare key?")
+
+        async def answered() -> bool:
+            await wait_over(line, clock)
+            return bool(line.front_end.shown)
+
+        await until(answered)
+        (text,) = await line.answers(1)
         assert text == "I am back." or "language model" in text
         assert "request-id" not in text and "503" not in text
 

@@ -8,11 +8,14 @@ import pytest
 from core.domain.messages import MessageKind
 from core.domain.prompt import ModelRequest
 from core.ports import RetryAfter
-from tests.fakes import ScriptedModel, Shown
-from tests.flows.line import Line, running_line
+from tests.fakes import ManualClock, ScriptedModel, Shown
+from tests.flows.line import Line, running_line, until, wait_over
 from tests.flows.test_audience import open_to
 from tests.flows.test_commands import tell
 from tests.flows.test_quotes import quoted
+
+WAIT_S = 5.0
+"""How long an answer has to wait; less than makes a worker look dead."""
 
 NOTHING = "There is nothing to sum up in that span."
 
@@ -143,35 +146,37 @@ async def test_deleted_words_and_those_of_who_opted_out_are_in_no_summary(fresh_
             assert '"Mara"' not in prompt_of(model) and "hedgehog lives" not in prompt_of(model)
 
 
-async def _shown_after_the_room_closed(line: Line, text: str) -> Shown:
+async def _shown_after_the_room_closed(line: Line, clock: ManualClock, text: str) -> Shown:
     """Ask for something of the staff room, and close it to the asker while the answer waits to be sent."""
-    line.front_end.results.append(RetryAfter(2.0))
+    line.front_end.results.append(RetryAfter(WAIT_S))
     await line.say("Jonas", text)
-    while not line.front_end.calls:
-        await line.value("select pg_sleep(0.02)")
+    await until(lambda: bool(line.front_end.calls))
     await open_to(line, "staff", "mara")
+    await until(lambda: wait_over(line, clock))
     await line.answers(1)
     (shown,) = line.front_end.shown.values()
     return shown
 
 
 @pytest.mark.parametrize("with_model", [True, False])
-async def test_a_room_lost_while_the_summary_waits_is_in_none(fresh_dsn: str, with_model: bool) -> None:
+async def test_a_room_lost_while_the_summary_waits_is_in_none(
+    fresh_dsn: str, clock: ManualClock, with_model: bool
+) -> None:
     model = ScriptedModel(lambda request: f"The code is 7319 [{handle(request, '7319')}].")
-    async with running_line(fresh_dsn, model=model if with_model else None, sample=True) as line:
-        shown = await _shown_after_the_room_closed(line, "/summarize 500 staff")
+    async with running_line(fresh_dsn, model=model if with_model else None, sample=True, clock=clock) as line:
+        shown = await _shown_after_the_room_closed(line, clock, "/summarize 500 staff")
         assert shown.text == NOTHING and shown.part.private_to == "jonas"
         assert await line.value("select array_agg(state order by id) from voidbot.outbox") == ["dropped", "sent"]
 
 
-async def test_who_has_lost_the_room_itself_has_it_read_to_no_model_again(fresh_dsn: str) -> None:
+async def test_who_has_lost_the_room_itself_has_it_read_to_no_model_again(fresh_dsn: str, clock: ManualClock) -> None:
     model = ScriptedModel(lambda request: f"The code is 7319 [{handle(request, '7319')}].")
-    async with running_line(fresh_dsn, model=model, sample=True) as line:
-        line.front_end.results.append(RetryAfter(2.0))
+    async with running_line(fresh_dsn, model=model, sample=True, clock=clock) as line:
+        line.front_end.results.append(RetryAfter(WAIT_S))
         await line.say("Jonas", "/summarize 500", "staff")
-        while not line.front_end.calls:
-            await line.value("select pg_sleep(0.02)")
+        await until(lambda: bool(line.front_end.calls))
         await open_to(line, "staff", "mara")
+        await until(lambda: wait_over(line, clock))
         await line.quiet()
         assert len(model.requests) == 1 and line.front_end.shown == {}
 

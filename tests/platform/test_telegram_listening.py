@@ -176,7 +176,9 @@ async def test_a_webhook_left_behind_is_taken_away(telegram: TelegramServer, ann
 
 
 async def test_allowed_updates_are_explicit(telegram: TelegramServer) -> None:
-    async with listening(make_line(telegram)):
+    line = make_line(telegram)
+    line.chat.poller.poll_s = 0
+    async with listening(line):
         await telegram.until(lambda: telegram.polls > 1)
     asked = telegram.called("getUpdates")
     assert asked
@@ -245,9 +247,11 @@ async def test_the_platform_may_be_down_at_the_start(telegram: TelegramServer, a
 async def test_long_outage_is_reported(telegram: TelegramServer) -> None:
     memory = RememberingPlatform()
     before = make_line(telegram, memory=memory)
+    before.chat.poller.poll_s = 0
     async with listening(before):
         await telegram.until(lambda: any(name.endswith(":heard") for name in memory.values))
     after = make_line(telegram, memory=memory)
+    after.chat.poller.poll_s = 0
     await after.clock.advance(31 * 3600)
     async with listening(after):
         await telegram.until(lambda: bool(after.alerts))
@@ -258,6 +262,7 @@ async def test_a_short_outage_is_no_gap(telegram: TelegramServer) -> None:
     memory = RememberingPlatform()
     for hours in (0, 20):
         line = make_line(telegram, memory=memory)
+        line.chat.poller.poll_s = 0
         await line.clock.advance(hours * 3600)
         polls = telegram.polls
         async with listening(line):
@@ -291,6 +296,7 @@ def test_what_is_no_token_is_refused_without_being_repeated() -> None:
 async def test_privacy_mode_is_told_once() -> None:
     async with TelegramServer(privacy_mode=True) as telegram:
         line = make_line(telegram)
+        line.chat.poller.poll_s = 0
         telegram.fault(FaultKind.STATUS_BEFORE, match="getMe", status=502)
         async with listening(line):
             await telegram.until(lambda: telegram.polls > 1)
@@ -313,7 +319,9 @@ async def test_commands_are_offered_once_and_again_when_the_table_changes(telegr
     more = (*COMMANDS, CommandForm("usage", "shows limits"))
     for commands in (COMMANDS, COMMANDS, more):
         polls = telegram.polls
-        async with listening(make_line(telegram, memory=memory, commands=commands)):
+        line = make_line(telegram, memory=memory, commands=commands)
+        line.chat.poller.poll_s = 0
+        async with listening(line):
             await telegram.until(lambda polls=polls: telegram.polls > polls)  # type: ignore[misc]  # bound at once
     assert len(telegram.called("setMyCommands")) == 4
     offered = telegram.room_methods.commands

@@ -58,6 +58,7 @@ async def work(order: dict[str, Any], fault: Callable[[str], None]) -> None:
         on_give_up=last_words,
         dead_after_s=order.get("dead_after_s", 1.0),
         drain_s=5.0,
+        rest_s=0.2,
         poll_s=order.get("poll_s", 0.2),
         fault=fault,
     )

@@ -52,6 +52,7 @@ def worker(database: Database, *kinds: AnyKind, pools: Mapping[str, int] | None 
     settings: dict[str, Any] = {
         "dead_after_s": 5.0,
         "drain_s": 5.0,
+        "rest_s": 0.2,
         "on_give_up": no_words,
         "observe": nothing_was_orphaned,
         **more,

@@ -45,6 +45,12 @@ class Children:
         """Return the exit code; minus the signal that ended it."""
         return await asyncio.wait_for(asyncio.shield(self._ended[pid]), within_s)
 
+    async def end_all(self) -> None:
+        """Kill whoever lives, stopped or not."""
+        for pid in sorted(self.alive):
+            self.signal(pid, signal.SIGKILL)
+            await self.ended(pid)
+
     def signal(self, pid: int, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, number)

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,7 +13,7 @@ from core.store.engine import Database
 from tests.queue.child import CRASHED
 from tests.queue.harness import at_work, put, until, value, worker
 from tests.queue.history import add, add_backlog, check, drained, install, recorded, recorded_kind
-from tests.queue.processes import Children, Proxy, children
+from tests.queue.processes import Children, Proxy
 
 WORKER_POINTS = [
     "register.before",
@@ -36,12 +35,6 @@ WORKER_POINTS = [
 ]
 # The point before each act on the database at which the proxy loses the answer.
 ANSWERS = ["cycle.before", "beat.before", "tick.before", "tick.due", "tick.waiting", "hold.before", "commit.before"]
-
-
-@pytest.fixture
-async def forks() -> AsyncIterator[Children]:
-    async with children() as opened:
-        yield opened
 
 
 async def drain_and_check(database: Database) -> None:

@@ -3,22 +3,15 @@
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator
 
 import pytest
 
 from core.store.engine import Database
 from tests.queue.harness import at_work, until, value, worker
 from tests.queue.history import add_backlog, check, drained, install, recorded_kind
-from tests.queue.processes import Children, children
+from tests.queue.processes import Children
 
 DEAD_AFTER_S = 1.0
-
-
-@pytest.fixture
-async def forks() -> AsyncIterator[Children]:
-    async with children() as opened:
-        yield opened
 
 
 async def drain_and_check(database: Database) -> None:
@@ -41,7 +34,7 @@ async def torment(database: Database, dsn: str, forks: Children, seed: int, roun
                 await forks.ended(victim)
             case pause:
                 forks.signal(victim, signal.SIGSTOP)
-                await asyncio.sleep(DEAD_AFTER_S * (0.4 if pause == "short pause" else 2.0))
+                await asyncio.sleep(DEAD_AFTER_S * (0.4 if pause == "short pause" else 1.5))
                 forks.signal(victim, signal.SIGCONT)
     for pid in sorted(forks.alive):
         forks.signal(pid, signal.SIGKILL)

@@ -55,7 +55,7 @@ class Server:
 async def own_server() -> AsyncIterator[Server]:
     home = Path(tempfile.mkdtemp(prefix="voidbot-queue-"))
     home.chmod(0o755)
-    embedded = EmbeddedPostgres(home, EmbeddedSettings(extra={"autovacuum": "off"}))
+    embedded = EmbeddedPostgres(home, EmbeddedSettings(extra={"autovacuum": "off"}, pause_s=0.01))
     dsn = await embedded.ensure()
     await migrate(dsn)
     await run_sql(dsn, TEST_CLOCK)

@@ -195,7 +195,7 @@ async def test_a_secret_that_is_not_of_these_data_is_refused(stopped: Place) -> 
 
 async def test_a_server_that_fails_five_times_is_given_up_with_its_last_lines() -> None:
     with open_folder() as folder:
-        settings = replace(SETTINGS, extra={"no_such_setting": "1"})
+        settings = replace(SETTINGS, extra={"no_such_setting": "1"}, pause_s=0.01)
         refused = await refusal(folder / "home", settings)
         assert refused.code is PgRefusal.START
         assert "no_such_setting" in refused.log_tail[-1]
