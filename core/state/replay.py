@@ -18,7 +18,10 @@ from core.store.engine import Tx
 from core.store.journal import JournalRow
 
 INSTALLED = frozenset({"undo_operation", "void_source", "erase_person"})
-"""What these did cannot be done again: later redactions took what they read. Their images stand in for it."""
+"""What these did cannot be done again: later redactions took what they read. Their images stand in for it.
+
+So do those of rows that were moved here from another database.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class Replay:
 
     def _repeatable(self, row: JournalRow) -> Operation | None:
         """Return the operation if it can be judged again; None where its images have to stand in for it."""
-        if row.op in INSTALLED or row.effect == "scrubbed" or row.redacted_by is not None:
+        firm = row.op in INSTALLED or row.effect == "scrubbed" or row.redacted_by is not None
+        if firm or row.facts.get("moved"):
             return None
         operation = read_operation(json.dumps(row.payload))
         # What an erasure has emptied cannot be judged again; what was decided beside it stands.

@@ -159,7 +159,7 @@ async def _write(tx: Tx, mind: Mind, batch: Batch, loaded: Loaded, decided: Sequ
             final[after.key] = (after, touched.after_hash, row.seq)
         rows.append(row)
     total = sum((row.delta for row in rows), mind.state_hash) % WHOLE
-    await journal.append(tx, mind, rows, mind.now)
+    await journal.append(tx, mind, rows)
     await state.save(tx, mind, list(final.values()))
     await state.close(tx, mind, rows[-1].seq, total)
     for each, row in zip(decided, rows, strict=True):

@@ -65,13 +65,14 @@ _COLUMNS = """seq, op, payload, facts, actor_kind, actor_ref, run_id, job_id, id
   code, path, effect, touched, cites, delta, at, undone_by, redacted_by"""
 _APPEND = """
 insert into voidbot.state_operations (mind_id, seq, op, payload, facts, actor_kind, actor_ref, run_id, job_id,
-  idempotency_key, payload_hash, verdict, code, path, effect, touched, touches, cites, delta, at)
+  idempotency_key, payload_hash, verdict, code, path, effect, touched, touches, cites, delta, at, undone_by,
+  redacted_by)
 select $1, x.seq, x.op, x.payload, x.facts, x.actor_kind, x.actor_ref, x.run_id, x.job_id, x.key,
   decode(x.payload_hash, 'hex'), x.verdict, x.code, x.path, x.effect, x.touched, x.touches, x.cites,
-  decode(x.delta, 'hex'), $3
+  decode(x.delta, 'hex'), x.at, x.undone_by, x.redacted_by
 from jsonb_to_recordset($2::jsonb) x(seq bigint, op text, payload jsonb, facts jsonb, actor_kind text, actor_ref text,
   run_id bigint, job_id bigint, key text, payload_hash text, verdict text, code text, path text, effect text,
-  touched jsonb, touches text[], cites text[], delta text)"""
+  touched jsonb, touches text[], cites text[], delta text, at timestamptz, undone_by bigint, redacted_by bigint)"""
 _DECIDED = f"""
 select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and idempotency_key = any($2::text[])"""
 _ONE = f"select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and seq = $2"
@@ -97,7 +98,8 @@ where mind_id = $1 and seq < $2 and verdict = 'rejected' and cites && $3::text[]
 _REFUSED_OF = f"""
 select {_COLUMNS} from voidbot.state_operations
 where mind_id = $1 and seq < $2 and verdict = 'rejected' and redacted_by is null
-  and (cites && $4::text[] or facts @> jsonb_build_object('packet', jsonb_build_object('people', jsonb_build_array($3::bigint)))
+  and (cites && $4::text[]
+    or facts @> jsonb_build_object('packet', jsonb_build_object('people', jsonb_build_array($3::bigint)))
     or payload @> jsonb_build_object('personId', $3::bigint)) order by seq"""
 _AT = """
 select distinct on (t.touch) t.touch, o.touched from voidbot.state_operations o cross join unnest(o.touches) t(touch)
@@ -121,9 +123,9 @@ async def find_decided(tx: Tx, mind_id: str, keys: Iterable[str]) -> dict[str, J
     return {row["idempotency_key"]: row_of(row) for row in await tx.fetch(_DECIDED, mind_id, sorted(keys))}
 
 
-async def append(tx: Tx, mind: Mind, rows: Sequence[JournalRow], at: datetime) -> None:
+async def append(tx: Tx, mind: Mind, rows: Sequence[JournalRow]) -> None:
     """Add rows; their numbers follow the last one of the mind."""
-    await tx.execute(_APPEND, mind.id, [_image_of(row) for row in rows], at)
+    await tx.execute(_APPEND, mind.id, [_image_of(row) for row in rows])
 
 
 async def find_row(tx: Tx, mind_id: str, seq: int) -> JournalRow | None:
@@ -205,7 +207,7 @@ async def mark_undone(tx: Tx, mind_id: str, seqs: Iterable[int], by: int | None)
 async def redact(tx: Tx, mind_id: str, rows: Sequence[JournalRow]) -> None:
     """Replace what rows say, after an erasure; their verdicts stay."""
     await tx.execute(_OPEN, "open")
-    await tx.execute(_REDACT, mind_id, [_image_of(row) | {"redacted_by": row.redacted_by} for row in rows])
+    await tx.execute(_REDACT, mind_id, [_image_of(row) for row in rows])
     await tx.execute(_OPEN, "")
 
 
@@ -267,4 +269,7 @@ def _image_of(row: JournalRow) -> dict[str, Any]:
         "touches": [name_of(each.key) for each in row.touched],
         "cites": list(row.cites),
         "delta": hash_bytes(row.delta).hex(),
+        "at": row.at.isoformat(),
+        "undone_by": row.undone_by,
+        "redacted_by": row.redacted_by,
     }

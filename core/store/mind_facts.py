@@ -127,6 +127,17 @@ async def list_changed(tx: Tx, mind_id: str, messages: Iterable[int]) -> list[Me
     return list((await _messages(tx, mind_id, map(MessageId, messages))).values())
 
 
+async def list_erased(tx: Tx, people: Iterable[PersonId]) -> list[PersonId]:
+    """Return those of these people who were erased, are being erased, or are nobody here."""
+    wanted = sorted(people)
+    rows = await tx.fetch(
+        "select g.id from unnest($1::bigint[]) g(id) left join voidbot.people p on p.id = g.id"
+        " where p.id is null or p.erasing or p.kind = 'erased' order by 1",
+        wanted,
+    )
+    return [PersonId(row["id"]) for row in rows]
+
+
 async def list_surviving(tx: Tx, anchors: Iterable[Anchor]) -> frozenset[str]:
     """Return the `quote_key` of anchors on messages that were edited and still say what they proved.
 

@@ -41,6 +41,7 @@ class Held:
 _COLUMNS = """e.kind, e.entry_id, e.version, e.body::text as body, e.sources, e.people, e.created_at, e.updated_at,
   e.retired_at, e.retired_reason, e.superseded_by, e.last_seq"""
 _MIND = "select id, version, last_seq, state_hash, paused, voidbot.now() as now from voidbot.minds where id = $1"
+_MINDS = "select id, version, last_seq, state_hash, paused, voidbot.now() as now from voidbot.minds order by id"
 _LOCK = _MIND + " for update"
 _CREATE = "insert into voidbot.minds (id) values ($1) on conflict (id) do nothing"
 _ENTRIES = f"""
@@ -160,6 +161,21 @@ async def list_citing(tx: Tx, mind_id: str, refs: Iterable[str]) -> list[Held]:
 async def list_of_person(tx: Tx, mind_id: str, person_id: PersonId) -> list[Held]:
     """Return the entries, tombstones too, in which the person or their words are."""
     return [held_of(row) for row in await tx.fetch(_OF_PERSON, mind_id, person_id)]
+
+
+async def list_rooms(tx: Tx, mind_id: str) -> list[RoomId]:
+    """Return every room of a mind's communities, for operators, who may look into all of it."""
+    rows = await tx.fetch(
+        "select r.id from voidbot.rooms r join voidbot.communities c on c.id = r.community_id where c.mind_id = $1",
+        mind_id,
+    )
+    return [RoomId(row["id"]) for row in rows]
+
+
+async def list_minds(tx: Tx) -> list[Mind]:
+    """Return every mind that something was ever proposed to."""
+    rows = await tx.fetch(_MINDS)
+    return [mind for row in rows if (mind := _mind_of(row)) is not None]
 
 
 async def list_resting(tx: Tx, messages: Sequence[MessageId]) -> list[tuple[str, MessageId]]:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     ForeignKey,
     Identity,
@@ -389,6 +390,19 @@ _table(
 _table("opt_outs", Column("key_hash", Text, primary_key=True), _at("at"))
 
 # The mind (owner: state)
+# Spelt as Postgres gives them back, so that the two can be compared.
+_ENTRY_ABOUT = "lower(body #>> '{target,kind}'::text[] || ':'::text || body #>> '{target,id}'::text[])"
+_ENTRY_FIELDS = " || ' '::text || ".join(
+    f"coalesce(body {each}, ''::text)"
+    for each in (
+        *(f"->> '{name}'::text" for name in ("summary", "claim", "question", "tension", "topic")),
+        "#>> '{target,label}'::text[]",
+    )
+)
+_ENTRY_WORDS = (
+    "case when retired_at is null and type = any (array['durable'::text, 'short_term'::text, 'thread'::text])"
+    f" then to_tsvector('english'::regconfig, {_ENTRY_FIELDS}) else null::tsvector end"
+)
 _table(
     "minds", Column("id", Text, primary_key=True), _int("version"), _int("last_seq"),
     Column("state_hash", LargeBinary, nullable=False, server_default=text("'\\x00'")), _flag("paused"),
@@ -401,6 +415,8 @@ _table(
     Column("cites", ARRAY(Text), nullable=False, server_default=text("'{}'")), _at("created_at"), _at("updated_at"),
     _at("retired_at", null=True), Column("retired_reason", Text), Column("superseded_by", Text),
     Column("entry_hash", LargeBinary, nullable=False), _int("last_seq", None),
+    Column("about", Text, Computed(text(_ENTRY_ABOUT), persisted=True)),
+    Column("words", TSVECTOR, Computed(text(_ENTRY_WORDS), persisted=True)),
     Index("state_entries_live_idx", "mind_id", "type", postgresql_where=text("retired_at is null")),
     Index("state_entries_people_idx", "people", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     Index("state_entries_cites_idx", "cites", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),

@@ -1,0 +1,303 @@
+"""A mind as a file to take along: `*.voidstate.jsonl.gz`, out of one database and into an empty mind of another.
+
+Lines of JSON: a header, the rows of the journal, the entries, and a last line with the hash of all before it. It goes
+in as a whole or not at all. Ids of rooms and people are another database's: a mapping names ours; what it does not
+name becomes an id below zero, which no venue can read.
+"""
+
+import gzip
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import IO, Any
+
+from pydantic import ValidationError
+
+from core.domain.errors import InputRejected
+from core.domain.ids import MessageId, PersonId, RoomId
+from core.domain.mind.citing import cites_of
+from core.domain.mind.entries import WHOLE, Entry, Key, canonical, hash_of, image_of
+from core.domain.mind.facts import Actor, Emitter, message_of
+from core.domain.mind.values import wire_time
+from core.domain.operations.batch import Batch, Item, Mode
+from core.domain.operations.catalog import OPERATIONS
+from core.domain.operations.keeping import ErasePerson, VoidCause, VoidSource
+from core.state.replay import fold_rows
+from core.state.service import StateService
+from core.store import journal, mind_facts, state
+from core.store.engine import Tx
+from core.store.journal import JournalRow, touched_of
+from core.store.state import hash_bytes
+
+FORMAT = 1
+MOST_BYTES = 4 * 1024**3
+"""What a file may hold when it is unpacked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """Whose ids of another database are which of ours."""
+
+    rooms: Mapping[int, RoomId] = field(default_factory=dict)
+    people: Mapping[int, PersonId] = field(default_factory=dict)
+    messages: Mapping[int, MessageId] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came in. `sealed`: rooms without a counterpart here; what was made from them is kept and shown nowhere."""
+
+    rows: int
+    entries: int
+    sealed: int
+    state_hash: int
+
+
+def schema_hash() -> str:
+    """Return the hash of every operation's schema: a file of other operations is read with care."""
+    schemas = {name: operation.model_json_schema() for name, operation in sorted(OPERATIONS.items())}
+    return hashlib.sha256(canonical(schemas)).hexdigest()
+
+
+async def write(tx: Tx, mind_id: str, file: IO[bytes]) -> dict[str, Any]:
+    """Write a mind into a file opened for bytes; return its header.
+
+    Raises:
+        InputRejected: There is no such mind.
+    """
+    mind = await state.find_mind(tx, mind_id)
+    if mind is None:
+        raise InputRejected(f"mind {mind_id}: there is none; `voidbot mind list` shows them")
+    entries = [held.entry for held in await state.list_entries(tx, mind_id)]
+    header = {
+        "format": FORMAT,
+        "schema": schema_hash(),
+        "mind": mind_id,
+        "rows": mind.last_seq,
+        "entries": len(entries),
+        "stateHash": hash_bytes(mind.state_hash).hex(),
+        "at": wire_time(mind.now),
+    }
+    digest = hashlib.sha256()
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+
+        def line(value: object) -> None:
+            data = canonical(value) + b"\n"
+            digest.update(data)
+            packed.write(data)
+
+        line(header)
+        async for row in journal.walk(tx, mind_id, mind.last_seq):
+            line({"row": _line_of(row)})
+        for entry in entries:
+            line({"entry": image_of(entry)})
+        packed.write(canonical({"sha256": digest.hexdigest()}) + b"\n")
+    return header
+
+
+async def bring(tx: Tx, service: StateService, mind_id: str, file: IO[bytes], mapped: Mapped | None = None) -> Brought:
+    """Bring a mind in from a file into a mind to which nothing was ever proposed; all of it or nothing.
+
+    `mapped` None: the file is of this very database, and its ids are ours. What was deleted or erased since the file
+    was written is taken back at once.
+
+    Raises:
+        InputRejected: The file is cut, changed, of another format, or does not add up; or the mind is not empty.
+    """
+    mind = await state.lock_mind(tx, mind_id)
+    if mind.last_seq:
+        raise InputRejected(f"mind {mind_id}: is not empty; a file goes into a new one only")
+    header, rows, images = _read(file)
+    replay, difference = await fold_rows(_each(rows))
+    if difference is not None:
+        raise InputRejected(f"file: row {difference.seq} {difference.what}; nothing was brought in")
+    if (replay.rows, hash_bytes(replay.hash).hex()) != (header["rows"], header["stateHash"]):
+        raise InputRejected("file: its journal does not end where its header says; nothing was brought in")
+    if [image_of(entry) for entry in replay.view.all()] != images:
+        raise InputRejected("file: its entries are not what its journal gives; nothing was brought in")
+    moving = _Moving(mapped)
+    rows = [moving.row(row) for row in rows]
+    for at in range(0, len(rows), journal.ROWS):
+        await journal.append(tx, mind, rows[at : at + journal.ROWS])
+    final = {each.key: (each, row.seq) for row in rows if row.accepted for each in row.touched}
+    await state.save(tx, mind, [(each.entry, each.after_hash, seq) for each, seq in final.values()])
+    total = sum((row.delta for row in rows), 0) % WHOLE
+    await state.close(tx, mind, len(rows), total)
+    await _take_back(tx, service, mind_id, [each.entry for each, _ in final.values()])
+    return Brought(len(rows), len(final), len(moving.sealed), total)
+
+
+async def _take_back(tx: Tx, service: StateService, mind_id: str, entries: Sequence[Entry]) -> None:
+    """Void what rests on messages that are gone by now, and take out people who were erased meanwhile."""
+    cited = {id_ for entry in entries for ref in cites_of(entry.body) if (id_ := message_of(ref)) is not None}
+    there = {fact.id: fact for fact in await mind_facts.list_changed(tx, mind_id, sorted(cited))}
+    gone = sorted(id_ for id_ in cited if id_ not in there or not there[id_].alive)
+    items = [
+        Item(
+            VoidSource(refs=tuple(f"message:{id_}" for id_ in gone[at : at + 500]), cause=VoidCause.DELETED), f"in:{at}"
+        )
+        for at in range(0, len(gone), 500)
+    ]
+    people = {person for entry in entries for person in entry.people}
+    items += [
+        Item(ErasePerson(person_id=person, plan_id="import"), f"in:person:{person}")
+        for person in await mind_facts.list_erased(tx, sorted(people))
+    ]
+    if items:
+        actor = Actor(Emitter.PARENT, "import")
+        await service.apply(tx, Batch(mind_id=mind_id, actor=actor, items=tuple(items), mode=Mode.ALL))
+
+
+def _line_of(row: JournalRow) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "op": row.op,
+        "payload": row.payload,
+        "facts": row.facts,
+        "actor": [row.actor.kind.value, row.actor.ref, row.actor.run_id, row.actor.job_id],
+        "key": row.key,
+        "payloadHash": row.payload_hash.hex(),
+        "verdict": row.verdict,
+        "code": row.code,
+        "path": row.path,
+        "effect": row.effect,
+        "touched": [
+            {
+                "kind": each.key.kind.value,
+                "id": each.key.id,
+                "prev_seq": each.prev_seq,
+                "after_hash": hash_bytes(each.after_hash).hex(),
+                "after": each.after,
+            }
+            for each in row.touched
+        ],
+        "cites": list(row.cites),
+        "delta": hash_bytes(row.delta).hex(),
+        "at": wire_time(row.at),
+        "undoneBy": row.undone_by,
+        "redactedBy": row.redacted_by,
+    }
+
+
+def _row_of(value: Mapping[str, Any]) -> JournalRow:
+    kind, ref, run_id, job_id = value["actor"]
+    return JournalRow(
+        seq=value["seq"],
+        op=value["op"],
+        payload=value["payload"],
+        facts=value["facts"],
+        actor=Actor(Emitter(kind), ref, run_id, job_id),
+        key=value["key"],
+        payload_hash=bytes.fromhex(value["payloadHash"]),
+        verdict=value["verdict"],
+        code=value["code"],
+        path=value["path"],
+        effect=value["effect"],
+        touched=tuple(map(touched_of, value["touched"])),
+        cites=tuple(value["cites"]),
+        delta=int(value["delta"], 16),
+        at=datetime.fromisoformat(value["at"]),
+        undone_by=value["undoneBy"],
+        redacted_by=value["redactedBy"],
+    )
+
+
+def _read(file: IO[bytes]) -> tuple[dict[str, Any], list[JournalRow], list[dict[str, Any]]]:
+    try:
+        lines = list(_lines(file))
+        header, *body = [json.loads(line) for line in lines[:-1]]
+        if header.get("format") != FORMAT:
+            raise InputRejected(f"file: is of format {header.get('format')}; this release reads format {FORMAT}")
+        digest = hashlib.sha256(b"".join(lines[:-1])).hexdigest()
+        if json.loads(lines[-1]) != {"sha256": digest}:
+            raise InputRejected("file: is cut or was changed: its last line is not the hash of the rest")
+        rows = [_row_of(each["row"]) for each in body if "row" in each]
+        return header, rows, [each["entry"] for each in body if "entry" in each]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, ValidationError) as exc:
+        raise InputRejected("file: is no `*.voidstate.jsonl.gz`, or is cut; export it again") from exc
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    size = 0
+    with gzip.GzipFile(fileobj=file, mode="rb") as packed:
+        for line in packed:
+            size += len(line)
+            if size > MOST_BYTES:
+                raise InputRejected(f"file: holds more than {MOST_BYTES} bytes")
+            yield line
+
+
+async def _each(rows: Iterable[JournalRow]) -> AsyncIterator[JournalRow]:
+    for row in rows:
+        yield row
+
+
+_ROOMS = frozenset({"roomId", "channelId"})
+_PEOPLE = frozenset({"authorId"})
+_MESSAGES = frozenset({"sourceMessageId", "replyToMessageId", "lastReviewedMessageId"})
+
+
+class _Moving:
+    """Gives rows our ids. What the mapping does not name is sealed: an id below zero, a ref that names nothing."""
+
+    def __init__(self, mapped: Mapped | None) -> None:
+        self.mapped = mapped
+        self.sealed: set[int] = set()
+        self._hashes: dict[Key, int] = {}
+
+    def row(self, row: JournalRow) -> JournalRow:
+        """Return a row as it stands here; its images stand in for it, because its facts are of another place."""
+        if self.mapped is None:
+            return row
+        touched = []
+        delta = 0
+        for each in row.touched:
+            image = self._image(each.after)
+            after_hash = hash_of(image)
+            delta += after_hash - self._hashes.get(each.key, 0)
+            self._hashes[each.key] = after_hash
+            touched.append(replace(each, after=image, after_hash=after_hash))
+        return replace(
+            row,
+            payload=self._deep("", row.payload),
+            facts={"now": row.facts.get("now", wire_time(row.at)), "moved": True},
+            actor=Actor(row.actor.kind, row.actor.ref),
+            cites=tuple(self._deep("", cite) for cite in row.cites),
+            touched=tuple(touched),
+            delta=delta % WHOLE,
+        )
+
+    def _image(self, image: dict[str, Any]) -> dict[str, Any]:
+        mapped = self.mapped or Mapped()
+        people = [mapped.people[person] for person in image["people"] if person in mapped.people]
+        rooms = [self._room(room) for room in image["sources"]]
+        return image | {"sources": sorted(rooms), "people": sorted(people), "body": self._deep("", image["body"])}
+
+    def _room(self, room: int) -> int:
+        mapped = self.mapped or Mapped()
+        if room not in mapped.rooms:
+            self.sealed.add(room)
+        return mapped.rooms.get(room, RoomId(-abs(room)))
+
+    def _deep(self, name: str, value: Any) -> Any:
+        mapped = self.mapped or Mapped()
+        match value:
+            case dict() if value.get("kind") in ("person", "room") and "id" in value:
+                known: Mapping[int, int] = mapped.people if value["kind"] == "person" else mapped.rooms
+                number = int(value["id"]) if str(value["id"]).isdecimal() else 0
+                return value | {"id": str(known.get(number, f"sealed-{value['id']}"))}
+            case dict():
+                return {key: self._deep(key, each) for key, each in value.items()}
+            case list():
+                return [self._deep(name, each) for each in value]
+            case int() if name in _ROOMS:
+                return self._room(value)
+            case int() if name in _PEOPLE:
+                return mapped.people.get(value, -abs(value))
+            case int() if name in _MESSAGES:
+                return mapped.messages.get(value, -abs(value))
+            case str() if (id_ := message_of(value)) is not None:
+                return f"message:{mapped.messages.get(id_, f'sealed-{id_}')}"
+        return value
