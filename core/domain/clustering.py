@@ -35,10 +35,9 @@ BOOKKEEPING = (
 class Scale:
     """What a score means, by how it was measured.
 
-    Below `unrelated` and without a shared anchor nothing merges; from `related` on texts speak of the same matter, and
-    from `joined` on they do so where one topic and the target or repository are shared, for two notes on one topic of
-    one thing have many words in common anyway; from `near` on they are one thought in other words; from `same` on
-    there is nothing new.
+    Below `unrelated` and without a shared anchor nothing merges; from `related` on texts speak of the same matter; for
+    notes on one topic of one thing, which are alike anyway, `joined` says so instead; from `near` on they are one
+    thought in other words; from `same` on there is nothing new.
     """
 
     unrelated: float
@@ -48,7 +47,7 @@ class Scale:
     same: float
 
 
-EMBEDDED = Scale(unrelated=0.20, related=0.40, joined=0.62, near=0.80, same=0.95)
+EMBEDDED = Scale(unrelated=0.20, related=0.40, joined=0.70, near=0.80, same=0.95)
 """For the cosine of two embeddings."""
 LETTERS = Scale(unrelated=0.06, related=0.16, joined=0.15, near=0.50, same=0.85)
 """For the share of common 4-grams, where there is no embedder."""
@@ -70,11 +69,6 @@ class Likeness:
     def related(self) -> bool:
         """Whether they speak of the same matter."""
         return self.score >= self.scale.related
-
-    @property
-    def joined(self) -> bool:
-        """Whether they speak of the same matter, given that target or repository and one topic are shared."""
-        return self.score >= self.scale.joined
 
     @property
     def near(self) -> bool:
@@ -196,7 +190,7 @@ def _rule(one: Noted, other: Noted, likeness: Likeness) -> Rule | None:
     if one.group != other.group or apart or (likeness.unrelated and not anchors):
         return None
     same_target = new.target.key == old.target.key
-    if same_target and topics and (likeness.joined or anchors):
+    if same_target and topics and (anchors or _joined(new, old, likeness)):
         return Rule.TARGET_AND_TOPIC
     if same_target and len(_ordinary(new) & _ordinary(old)) >= 2 and likeness.related:
         return Rule.TARGET_AND_TAGS
@@ -208,6 +202,16 @@ def _rule(one: Noted, other: Noted, likeness: Likeness) -> Rule | None:
     if likeness.near and same_target:
         return Rule.TARGET_AND_WORDS
     return Rule.ANCHOR_AND_WORDS if likeness.near and anchors else None
+
+
+def _joined(one: Thought, other: Thought, likeness: Likeness) -> bool:
+    """Return whether two notes on one topic of one thing speak of the same matter.
+
+    An embedder puts two faults of one part close together; whether they share words tells them apart.
+    """
+    if likeness.score >= likeness.scale.joined:
+        return True
+    return likeness.scale is EMBEDDED and likeness.related and letters(one.point, other.point) >= LETTERS.joined
 
 
 def _places(thought: Thought) -> set[str]:
