@@ -93,7 +93,7 @@ def merged(operation: RecordShortTermMemory, score: float, **more: Any) -> tuple
 
 
 def test_a_merge_takes_the_new_text_and_keeps_id_age_proof_and_what_was_said_before() -> None:
-    effect, body, entry = merged(on_routes(anchor_refs=said(101), tags=("kiln",), kind="project_seam"), 0.6)
+    effect, body, entry = merged(on_routes(anchor_refs=said(101), tags=("kiln",), kind="project_seam"), 0.75)
     assert (effect, entry.version, entry.created_at) == ("deepened:r1", 2, NOW - timedelta(hours=30))
     assert (body.claim, body.kind.value) == ("Two bricks cracked in the last firing.", "project_seam")
     assert [each.ref for each in body.anchor_refs] == ["message:101", "message:100"]
@@ -115,7 +115,7 @@ def test_a_new_anchor_deepens_even_where_the_words_are_the_same() -> None:
 
 
 def test_a_merge_with_proof_ends_a_lack_of_proof() -> None:
-    _, body, _ = merged(on_routes(anchor_refs=said(101)), 0.6, anchor_refs=(), anchors_missing=True, needs_review=True)
+    _, body, _ = merged(on_routes(anchor_refs=said(101)), 0.75, anchor_refs=(), anchors_missing=True, needs_review=True)
     assert (body.anchors_missing, body.needs_review) == (False, False)
 
 
