@@ -83,7 +83,7 @@ class Clones:
     async def fresh(self) -> str:
         """Return the name of a clone that nobody has used."""
         name = f"test_{secrets.token_hex(6)}"
-        await run_sql(self.server, f"create database {name} template {self.template}")
+        await run_sql(self.server, f"create database {name} template {self.template} strategy file_copy")
         self._made.add(name)
         return name
 
