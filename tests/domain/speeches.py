@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.domain.mind.bodies import Mood, Pressure, Sleep
 from core.domain.mind.codes import Accepted, Rejected, RejectionCode
 from core.domain.mind.entries import Entry, image_of
-from core.domain.mind.facts import Facts
+from core.domain.mind.facts import Facts, facts_image, facts_of
 from core.domain.mind.view import View
 from core.domain.operations.base import Operation
+from core.domain.operations.catalog import read_operation
 from tests.domain.minds import applied, make_entry, make_view, read
 
+_JSON = TypeAdapter(dict[str, Any])
 Case = tuple[Operation, tuple[Entry, ...], Facts, RejectionCode, str]
 """An operation, what the mind holds, what is known, the code expected and where in the payload."""
 
@@ -21,10 +25,16 @@ def images(view: View) -> list[dict[str, Any]]:
 
 
 def refusal(operation: Operation, entries: tuple[Entry, ...], facts: Facts) -> tuple[str, str]:
-    """The code and path of a refusal, which left the mind as it was; ("", effect) if it was taken."""
+    """The code and path of a refusal, which left the mind as it was; ("", effect) if it was taken.
+
+    The operation as it stands on the wire, with the facts that the journal would keep, has to come to the same.
+    """
     view = make_view(*entries)
     before = images(view)
     verdict = applied(operation, view, facts)
+    again = read_operation(_JSON.dump_json(operation.model_dump(mode="json", exclude_none=True)))
+    kept = facts_image(facts, operation.needs(), [room for entry in entries for room in entry.sources])
+    assert applied(again, make_view(*entries), facts_of(kept, facts.actor, facts.seq)) == verdict
     if isinstance(verdict, Accepted):
         return "", verdict.effect
     assert images(view) == before, "a refused operation changed the mind"
