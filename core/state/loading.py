@@ -14,10 +14,13 @@ from core.domain.mind.view import View
 from core.domain.operations.base import Operation
 from core.domain.operations.batch import Batch
 from core.state.undoing import undo_facts
-from core.store import mind_facts, state
+from core.store import journal, mind_facts, state
 from core.store.engine import Tx
 from core.store.mind_facts import AudienceGroups
 from core.store.state import Held, Mind
+
+LONGEST_RUN = 5000
+"""How many rows of the journal one run of a pass can lie apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,23 @@ class Loader:
             surviving=await mind_facts.list_surviving(tx, _edited(needs, held)) if needs.citing else frozenset(),
             undo=undo,
             paused=mind.paused,
+            revisions=found.revisions,
+            echoed=batch.echoed,
+            said=found.said,
+            answered=found.answered,
+            spoke_at=found.spoke_at,
+            spent=await self._spent(tx, mind, batch) if needs.limits else {},
         )
         entries = [each.entry for each in held]
         rooms = frozenset(room for entry in entries for room in entry.sources)
         rooms |= frozenset(room for _, sources, _ in counts for room in sources)
         return Loaded(View(entries, counts), facts, {each.entry.key: each.last_seq for each in held}, rooms)
+
+    async def _spent(self, tx: Tx, mind: Mind, batch: Batch) -> dict[str, float]:
+        """Return what the batch's run has used of its limits in earlier batches."""
+        if batch.actor.run_id is None:
+            return {}
+        return await journal.sum_spent(tx, mind.id, batch.actor.run_id, mind.last_seq - LONGEST_RUN)
 
     async def _entries(self, tx: Tx, mind_id: str, needs: Needs) -> list[Held]:
         keys = set(needs.entries)

@@ -4,6 +4,7 @@ The caller owns the transaction, and locks no product row and no purse before it
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,13 +74,15 @@ class StateService:
             for key, row in earlier.items()
         }
         decided: list[_Decided] = []
+        spent = Counter(loaded.facts.spent)
         seq = mind.last_seq
         for item in batch.items:
             if item.key in seen:
                 decided.append(_Decided(_again(item, *seen[item.key])))
                 continue
             seq += 1
-            one = _judge(item, loaded, replace(loaded.facts, seq=seq))
+            one = _judge(item, loaded, replace(loaded.facts, seq=seq, spent=dict(spent)))
+            spent.update(one.facts.get("spends", {}))
             decided.append(one)
             seen[item.key] = (payload_hash(item), replace(one.recorded, again=True))
         refused = any(isinstance(each.recorded.verdict, Rejected) for each in decided)
@@ -123,14 +126,12 @@ def _judge(item: Item | Refused, loaded: Loaded, facts: Facts) -> _Decided:
     if isinstance(item, Refused):
         return _Decided(Recorded(facts.seq, item.verdict), item)
     needs = item.operation.needs()
+    spends = item.operation.spends(loaded.view) if needs.limits else {}
     verdict, changes = fold(item.operation, loaded.view, facts, item.expect)
-    return _Decided(
-        Recorded(facts.seq, verdict),
-        item,
-        tuple(changes),
-        facts_image(facts, needs, loaded.rooms),
-        _cites(item.operation),
-    )
+    image = facts_image(facts, needs, loaded.rooms)
+    if spends and isinstance(verdict, Accepted):
+        image["spends"] = spends
+    return _Decided(Recorded(facts.seq, verdict), item, tuple(changes), image, _cites(item.operation))
 
 
 def _cites(operation: Operation) -> tuple[str, ...]:

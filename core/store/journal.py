@@ -101,6 +101,10 @@ where mind_id = $1 and seq < $2 and verdict = 'rejected' and redacted_by is null
   and (cites && $4::text[]
     or facts @> jsonb_build_object('packet', jsonb_build_object('people', jsonb_build_array($3::bigint)))
     or payload @> jsonb_build_object('personId', $3::bigint)) order by seq"""
+_SPENT = """
+select s.key as name, sum(s.value::float8) as spent from voidbot.state_operations o
+cross join jsonb_each_text(o.facts->'spends') s
+where o.mind_id = $1 and o.seq > $3 and o.run_id = $2 and o.verdict = 'accepted' group by s.key"""
 _AT = """
 select distinct on (t.touch) t.touch, o.touched from voidbot.state_operations o cross join unnest(o.touches) t(touch)
 where o.mind_id = $1 and o.at <= $2 and o.verdict = 'accepted' order by t.touch, o.seq desc"""
@@ -177,6 +181,11 @@ async def list_refused_of(tx: Tx, mind_id: str, before: int, person_id: int, ref
 def undone_by(row: JournalRow) -> tuple[int, ...]:
     """Return the rows that an undo has undone."""
     return (row.payload["seq"], *row.payload.get("cascade", ()))
+
+
+async def sum_spent(tx: Tx, mind_id: str, run_id: int, after: int) -> dict[str, float]:
+    """Return what a run has used of its limits in the rows behind `after`, by name."""
+    return {row["name"]: row["spent"] for row in await tx.fetch(_SPENT, mind_id, run_id, after)}
 
 
 async def walk(tx: Tx, mind_id: str, until: int) -> AsyncIterator[JournalRow]:

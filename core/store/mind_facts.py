@@ -2,11 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from core.domain.audience import InRoom, groups, readable_rooms
 from core.domain.clustering import LETTERS, letters
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
-from core.domain.mind.facts import MessageFact, Needs, OutboxFact, message_of, person_of, quote_key
+from core.domain.mind.facts import (
+    REPEAT_DAYS,
+    MessageFact,
+    Needs,
+    OutboxFact,
+    message_of,
+    person_of,
+    quote_key,
+    speech_hash,
+)
 from core.domain.mind.values import Anchor, AnchorKind, TargetKind
 from core.store.access import load_world
 from core.store.engine import Tx
@@ -25,6 +35,10 @@ class Found:
     rooms: frozenset[RoomId] = frozenset()
     repos: frozenset[str] = frozenset()
     outbox: Mapping[int, OutboxFact] = field(default_factory=dict)
+    revisions: Mapping[tuple[MessageId, int], int] = field(default_factory=dict)
+    said: frozenset[str] = frozenset()
+    answered: frozenset[MessageId] = frozenset()
+    spoke_at: datetime | None = None
 
 
 _MESSAGES = """
@@ -60,6 +74,17 @@ _OUTBOX = """
 select x.id, x.room_id, encode(sha256(convert_to(coalesce(x.body, ''), 'UTF8')), 'hex') as hash, x.state
 from voidbot.outbox x join voidbot.communities c on c.id = x.community_id
 where c.mind_id = $1 and x.id = any($2::bigint[])"""
+_REVISIONS = """
+select r.message_id, r.revision, r.archived_seq from voidbot.message_revisions r
+join unnest($1::bigint[], $2::bigint[]) w(id, revision) on r.message_id = w.id and r.revision = w.revision"""
+_SAID = """
+select e.body->>'contentHash' as hash, (e.body->>'replyToMessageId')::bigint as answered from voidbot.state_entries e
+where e.mind_id = $1 and e.type = 'receipt' and e.retired_at is null
+  and (e.created_at > voidbot.now() - $2::interval and e.body->>'contentHash' = any($3::text[])
+    or (e.body->>'replyToMessageId')::bigint = any($4::bigint[]))"""
+_SPOKE = """
+select max((e.body->>'sentAt')::timestamptz) from voidbot.state_entries e
+where e.mind_id = $1 and e.type = 'receipt' and e.retired_at is null"""
 _HOME = "select min(id) from voidbot.communities where mind_id = $1"
 _EPOCH = "select coalesce(sum(access_epoch), 0)::bigint from voidbot.communities where mind_id = $1"
 
@@ -74,7 +99,12 @@ async def read(tx: Tx, mind_id: str, needs: Needs, venues: Iterable[RoomId] = ()
     repos = {name.casefold() for name in needs.repos}
     repos |= {target.id.casefold() for target in needs.targets if target.kind is TargetKind.REPO}
     people, out, gone = await _people(tx, mind_id, about)
+    said, answered = await _said(tx, mind_id, needs)
     return Found(
+        revisions=await _revisions(tx, needs),
+        said=said,
+        answered=answered,
+        spoke_at=await tx.fetchval(_SPOKE, mind_id) if needs.spoke else None,
         messages=messages,
         refs=await _files(tx, mind_id, needs.anchors),
         lost_quotes=await _lost_quotes(tx, needs.anchors, messages),
@@ -194,6 +224,22 @@ async def _lost_quotes(tx: Tx, anchors: Iterable[Anchor], messages: Mapping[Mess
         if anchor.quote not in texts.get((id_, revision), ""):
             lost.add(quote_key(anchor))
     return frozenset(lost)
+
+
+async def _said(tx: Tx, mind_id: str, needs: Needs) -> tuple[frozenset[str], frozenset[MessageId]]:
+    """Return which drafts were said before, by their hash, and which messages have been answered."""
+    hashes = {speech_hash(draft) for draft in needs.drafts}
+    if not hashes and not needs.answered:
+        return frozenset(), frozenset()
+    rows = await tx.fetch(_SAID, mind_id, timedelta(days=REPEAT_DAYS), sorted(hashes), sorted(needs.answered))
+    answered = {MessageId(row["answered"]) for row in rows if row["answered"] is not None}
+    return frozenset({row["hash"] for row in rows} & hashes), frozenset(answered & needs.answered)
+
+
+async def _revisions(tx: Tx, needs: Needs) -> dict[tuple[MessageId, int], int]:
+    wanted = sorted(needs.revisions)
+    rows = await tx.fetch(_REVISIONS, [id_ for id_, _ in wanted], [n for _, n in wanted]) if wanted else []
+    return {(MessageId(row["message_id"]), row["revision"]): row["archived_seq"] for row in rows}
 
 
 async def _people(

@@ -49,6 +49,7 @@ class Batch:
     """Operations of one author on one mind, in order, with what was refused before it became one.
 
     `similarity`: how alike its new thoughts are to what is there, asked of an embedder before the transaction.
+    `echoed`: `speech_hash` of drafts that read the author's prompt out.
     """
 
     mind_id: str
@@ -57,6 +58,7 @@ class Batch:
     mode: Mode = Mode.EACH
     packet: Packet | None = None
     similarity: Similarity = field(default_factory=Similarity)
+    echoed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
