@@ -392,6 +392,21 @@ _table("opt_outs", Column("key_hash", Text, primary_key=True), _at("at"))
 # The mind (owner: state)
 # Spelt as Postgres gives them back, so that the two can be compared.
 _ENTRY_ABOUT = "lower(body #>> '{target,kind}'::text[] || ':'::text || body #>> '{target,id}'::text[])"
+_ENTRY_LONG = (
+    *(
+        "summary",
+        "claim",
+        "question",
+        "tension",
+        "actionImplication",
+        "anchorRefs",
+        "evidenceRefs",
+        "tags",
+        "revisions",
+    ),
+    *("draft", "text", "preview", "deliveryRef", "candidate", "sources", "sourceMemoryIds", "supportMemoryIds"),
+)
+_ENTRY_BRIEF = f"body - '{{{','.join(_ENTRY_LONG)}}}'::text[]"
 _ENTRY_FIELDS = " || ' '::text || ".join(
     f"coalesce(body {each}, ''::text)"
     for each in (
@@ -416,6 +431,7 @@ _table(
     _at("retired_at", null=True), Column("retired_reason", Text), Column("superseded_by", Text),
     Column("entry_hash", LargeBinary, nullable=False), _int("last_seq", None),
     Column("about", Text, Computed(text(_ENTRY_ABOUT), persisted=True)),
+    Column("brief", JSONB, Computed(text(_ENTRY_BRIEF), persisted=True)),
     Column("words", TSVECTOR, Computed(text(_ENTRY_WORDS), persisted=True)),
     Index("state_entries_live_idx", "mind_id", "type", postgresql_where=text("retired_at is null")),
     Index("state_entries_people_idx", "people", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),

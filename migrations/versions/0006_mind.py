@@ -34,6 +34,14 @@ create table voidbot.state_entries (
   superseded_by text,
   entry_hash bytea not null,
   last_seq bigint not null,
+  about text generated always as (lower((body #>> '{target,kind}') || ':' || (body #>> '{target,id}'))) stored,
+  brief jsonb generated always as (body - '{summary,claim,question,tension,actionImplication,anchorRefs,evidenceRefs,
+    tags,revisions,draft,text,preview,deliveryRef,candidate,sources,sourceMemoryIds,supportMemoryIds}'::text[]) stored,
+  words tsvector generated always as (
+    case when retired_at is null and type in ('durable', 'short_term', 'thread') then
+      to_tsvector('english'::regconfig, coalesce(body ->> 'summary', '') || ' ' || coalesce(body ->> 'claim', '')
+        || ' ' || coalesce(body ->> 'question', '') || ' ' || coalesce(body ->> 'tension', '')
+        || ' ' || coalesce(body ->> 'topic', '') || ' ' || coalesce(body #>> '{target,label}', '')) end) stored,
   primary key (mind_id, kind, entry_id),
   constraint state_entries_version_check check (version >= 1),
   constraint state_entries_retired_check check ((retired_at is null) = (retired_reason is null))

@@ -9,6 +9,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 
 import pytest
 
+from benchmarks import state
 from bot.settings import PROJECT
 
 BY_HAND = ("overhead", "intake")
@@ -28,7 +29,7 @@ async def run(*arguments: str, **variables: str) -> str:
     return printed.decode()
 
 
-@pytest.mark.parametrize("name", [*BY_HAND, "startup", "import_speed"])
+@pytest.mark.parametrize("name", [*BY_HAND, "startup", "import_speed", "state"])
 def test_a_benchmark_can_be_imported(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__
 
@@ -44,3 +45,11 @@ async def test_a_quick_run_of_overhead_prints_one_line_with_its_keys(fresh_dsn: 
     assert set(line) == KEYS
     assert line["answered"] == line["messages"] > 0
     assert set(line["overhead_ms"]) == {"p50", "p90", "p99", "max"}
+
+
+@pytest.mark.long
+async def test_a_quick_run_of_state_prints_a_line_for_each_figure(fresh_dsn: str) -> None:
+    printed = await run("benchmarks.state", "--quick", DATABASE_URL=fresh_dsn)
+    lines = [json.loads(line) for line in printed.splitlines()]
+    assert [line["figure"] for line in lines] == list(state.FIGURES)
+    assert all(set(line) == {"figure", "p50_ms", "p99_ms", "per_s"} and line["per_s"] > 0 for line in lines)
