@@ -115,7 +115,7 @@ def translate(update: Update, known: Known) -> Translated:
     if update.message_reaction is not None:
         return _reaction(update.update_id, update.message_reaction, known)
     change = update.my_chat_member or update.chat_member
-    if change is not None and not _is_there(change.chat):
+    if change is not None and not _is_there(change.chat, change.new_chat_member, change.old_chat_member):
         return Ignored(IgnoreReason.UNREADABLE)
     if update.my_chat_member is not None:
         return own_standing(update.my_chat_member)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from telegram import Update
 
@@ -342,6 +342,8 @@ JSON = st.recursive(
 
 
 @settings(max_examples=120, deadline=None)
+@example("my_chat_member", {"new_chat_member": {}}, {"id": 1, "type": "group"}, {"id": 2})
+@example("chat_member", {}, {"id": 1, "type": "group"}, {"id": 2})
 @given(st.sampled_from(KINDS), JSON, JSON, JSON)
 def test_no_update_raises(kind: str, body: object, chat: object, sender: object) -> None:
     whole = update_of().to_dict()["message"]
