@@ -118,6 +118,7 @@ def _replier(parts: Parts) -> Replier:
         readable=parts.readable,
         router=parts.router,
         asking=_asking(parts),
+        minds=parts.minds,
         likeness=parts.search.likeness,
         fault=parts.fault,
     )

@@ -10,11 +10,13 @@ from functools import lru_cache
 
 import structlog
 
+from core.chat.answered import Answered, Settle
 from core.chat.citations import Links, cited_line
-from core.chat.drafts import BadDraft, Cited, DraftOutput, parse_output, resolve_citations
+from core.chat.drafts import BadDraft, Cited, DraftOutput, Parsed, parse_output, resolve_citations
 from core.chat.grounding import ground
 from core.chat.guards import Blocked, Guard, GuardContext, Guarded, SentenceGate, guard, word_runs
 from core.chat.promises import Promises
+from core.chat.proposing import Proposed, Shown, propose
 from core.chat.stage import Stage
 from core.chat.stripping import ReachBack
 from core.chat.voice import Voice
@@ -56,49 +58,12 @@ _UNCITED = RepairNote("text", "sentences that each name in square brackets, as i
 _SCHEMA: Mapping[str, object] = DraftOutput.model_json_schema()
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """What one call cost, to be booked on what was held for it."""
-
-    reservation_id: int
-    usage: UsageRow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """Guarded text with its proof. `settle` None: no call is left to be booked with it."""
-
-    text: str
-    provider: str
-    model: str = ""
-    sources: tuple[ReceiptSource, ...] = ()
-    prompt: Prompt | None = None
-    guards: tuple[str, ...] = ()
-    settle: Settle | None = None
-
-    def sections(self) -> list[dict[str, object]]:
-        """Return what became of each section of the prompt, for the receipt."""
-        if self.prompt is None:
-            return []
-        return [
-            {
-                "name": part.name,
-                "tokens": part.tokens,
-                "budget": part.budget,
-                "trimmed": part.trimmed,
-                "kept": part.items_kept,
-                "dropped": part.items_dropped,
-            }
-            for part in self.prompt.sections
-        ]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """What is asked, of whom, for whom, and what is held for the first call.
 
     `links`: of the sources that the asker may open now. `kind`: a reply, or a summary, of which only stays what
-    cites the messages that it sums up.
+    cites the messages that it sums up. `shown`: what of the mind the context holds.
     """
 
     ctx: JobContext
@@ -113,6 +78,7 @@ class Call:
     trace: str
     links: Links = field(default_factory=dict)
     kind: PromptKind = PromptKind.REPLY
+    shown: Shown = field(default_factory=Shown)
 
 
 @dataclass(slots=True)
@@ -125,6 +91,7 @@ class _Trial:
     attempts: list[Attempt] = field(default_factory=list)
     completion: Completion | None = None
     gate: SentenceGate | None = None
+    proposed: Proposed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +145,8 @@ class Asking:
             result = self._judge(call, trial)
             if isinstance(result, Guarded):
                 settle = Settle(reservation_id, _usage(call, trial, CallResult.OK))
-                return self._said(call, trial, result.text, [*fired, *result.fired], settle)
+                answered = self._said(call, trial, result.text, [*fired, *result.fired], settle)
+                return replace(answered, proposed=trial.proposed)
             fired.append(result.fired)
             self.observe("guards_total", 1, {"guard": result.fired})
             if call.stage.shown or repairs == most:
@@ -254,7 +222,7 @@ class Asking:
         completion, prompt, settings = trial.completion, trial.prompt, trial.settings
         if completion is None or prompt is None or settings is None:
             raise AssertionError("a call that returns has a completion")
-        gate, operations = trial.gate, 0
+        gate = trial.gate
         if gate is not None and gate.shown:
             found = gate.finish()
         else:
@@ -263,11 +231,12 @@ class Asking:
             if isinstance(parsed, BadDraft):
                 return _Unusable(parsed.fault, False, parsed.note)
             found = guard(parsed.text, self._guards(call, trial.context or call.context))
-            operations = len(parsed.operations)
+            if parsed.operations and call.kind is not PromptKind.SUMMARIZE:
+                trial.proposed = self._propose(call, trial, prompt, parsed)
         if isinstance(found, Blocked):
             return _Unusable(found.guard, found.guard in _DULL, _SOMETHING_ELSE)
         words = found.text
-        refused: tuple[str, ...] = (f"operations_refused:{operations}",) if operations else ()
+        refused: tuple[str, ...] = ()
         if call.kind is PromptKind.SUMMARIZE:
             said = {passage.key: passage.text for passage in call.context.passages}
             cites = {each: at.key for each, at in prompt.handles.items() if at.kind is SourceKind.PASSAGE}
@@ -283,6 +252,24 @@ class Asking:
         if Guard.TOO_LONG in found.fired:
             text = f"{text}\n\n{self.voice.say(call.room.language, StockKey.REPLY_SHORTENED, call.room.id)}"
         return Guarded(text, (*found.fired, *refused))
+
+    def _propose(self, call: Call, trial: _Trial, prompt: Prompt, parsed: Parsed) -> Proposed:
+        """Read what a draft proposes; the text with its promises goes along, for the case that something stands."""
+        context = trial.context or call.context
+        guards = replace(self._guards(call, context), promises=None)
+        found = guard(parsed.text, guards)
+        cited = resolve_citations(found.text, prompt.handles) if isinstance(found, Guarded) else None
+        return propose(
+            parsed.operations,
+            self._with_sources(call, prompt, cited) if isinstance(cited, Cited) else None,
+            ctx=call.ctx,
+            role=call.role,
+            room=call.room,
+            context=context,
+            prompt=prompt,
+            shown=call.shown,
+            guards=guards,
+        )
 
     def _with_sources(self, call: Call, prompt: Prompt, cited: Cited) -> str:
         if not cited.handles:

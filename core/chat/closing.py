@@ -1,16 +1,19 @@
 """The end of an answered turn (TX E): outbox, receipt, usage, turn and job end together, or nothing does."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+from core.chat.answered import Answered, Settle
 from core.chat.answers import Asked, queue_answer, queue_send
-from core.chat.asking import Answered, Settle
+from core.chat.proposing import apply_proposed, decided, final_text
+from core.chat.voice import Voice
 from core.domain.budgets import CallResult
 from core.domain.errors import BotError, StaleState
 from core.domain.prompt import Persona, Role
 from core.domain.rooms import Community, Room
 from core.domain.speech import Draft, Receipt, SpeechKind
 from core.jobs.executor import Fault, JobContext
+from core.state.service import StateService
 from core.store import budgets, inbox, outbox
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
@@ -18,7 +21,10 @@ from core.store.inbox import TurnRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """What was asked, where, and by which rule it is answered. `kind` decides which job makes a withdrawn one anew."""
+    """What was asked, where, and by which rule it is answered. `kind` decides which job makes a withdrawn one anew.
+
+    `minds`, `voice`: for replies that may propose something to the mind.
+    """
 
     turn: TurnRow
     asked: Asked
@@ -28,6 +34,8 @@ class Closing:
     persona: Persona
     rule: str
     kind: SpeechKind = SpeechKind.REPLY
+    minds: StateService | None = None
+    voice: Voice | None = None
 
 
 async def close_turn(
@@ -46,15 +54,17 @@ async def close_turn(
     turn = closing.turn
 
     async def work(tx: Tx) -> None:
+        # First of all: a mind is locked before any row of a turn, an outbox or a purse.
+        text, gates = await _decide(tx, ctx, closing, answered)
         if not await inbox.end_turn(tx, turn.id, None, expected_version=turn.version):
             raise StaleState("turn: changed while it was answered", turn=turn.id)
-        receipt = _receipt(ctx, closing, answered)
+        receipt = _receipt(ctx, closing, answered, gates)
         draft = Draft(
             kind=closing.kind,
             room_id=closing.room.id,
             front_end=turn.front_end,
             reply_to=turn.reply_to,
-            text=answered.text,
+            text=text,
             audience=frozenset({closing.room.id}).union(*(source.audience for source in answered.sources)),
             dedupe=f"reply:{turn.id}",
             private_to=turn.person_id if turn.private else None,
@@ -78,7 +88,15 @@ async def close_turn(
         raise
 
 
-def _receipt(ctx: JobContext, closing: Closing, answered: Answered) -> Receipt:
+async def _decide(tx: Tx, ctx: JobContext, closing: Closing, answered: Answered) -> tuple[str, dict[str, object]]:
+    """Return the reply's text and what its receipt says of it, once the mind has decided on what it proposes."""
+    if answered.proposed is None or closing.minds is None or closing.voice is None:
+        return answered.text, {}
+    verdict = await apply_proposed(tx, closing.minds, closing.community.mind_id, ctx, closing.role, answered.proposed)
+    return final_text(answered.text, answered.proposed, verdict, closing.voice, closing.room), decided(verdict)
+
+
+def _receipt(ctx: JobContext, closing: Closing, answered: Answered, gates: Mapping[str, object]) -> Receipt:
     role, persona = closing.role, closing.persona
     usage = answered.settle.usage if answered.settle is not None else None
     return Receipt(
@@ -94,7 +112,7 @@ def _receipt(ctx: JobContext, closing: Closing, answered: Answered) -> Receipt:
         persona=f"{persona.name}@{persona.version}:{persona.sha256[:12]}" if answered.prompt else "",
         attempts=ctx.job.attempt,
         guards=answered.guards,
-        gates={"mode": closing.room.mode, "settings_version": closing.community.settings_version},
+        gates={"mode": closing.room.mode, "settings_version": closing.community.settings_version, **gates},
         sections=tuple(answered.sections()),
         sources=answered.sources,
     )

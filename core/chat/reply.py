@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from core.chat.answered import Answered, Settle
 from core.chat.answers import Asked, asked_of
-from core.chat.asking import Answered, Asking, Call, Settle
+from core.chat.asking import Asking, Call
 from core.chat.attachments import with_files
 from core.chat.citations import Links, citable, quote_of_hit, receipt_of
 from core.chat.closing import Closing, close_turn
 from core.chat.deliver import TOO_OLD_AFTER
 from core.chat.notices import Notices
+from core.chat.proposing import Shown
 from core.chat.stage import Stage
 from core.chat.typing import typing_in
 from core.chat.voice import Voice
@@ -22,6 +24,7 @@ from core.domain.errors import Refused, Unavailable
 from core.domain.ids import RoomId, TurnId
 from core.domain.jobs import Ok, Outcome, Snooze
 from core.domain.messages import Address, Origin
+from core.domain.mind.projecting import CHAT_TOKENS, SelfStateSection, ViewWanted
 from core.domain.prompt import Excerpt, Passage, RequestContext, Role
 from core.domain.retrieval import SAID, Near, Query, unaddressed
 from core.domain.rooms import Community, Room
@@ -31,10 +34,13 @@ from core.ports import Clock, FrontEnd
 from core.prompt.catalog import Catalog
 from core.prompt.context import ChatParts, excerpt_of, gather, passage_of
 from core.prompt.stock import StockKey
+from core.prompt.tokens import estimate
 from core.providers.quotes import compose
 from core.providers.router import Route, Router
 from core.retrieval.lore import Found, LoreHit, search_all
 from core.retrieval.service import Likeness
+from core.state.projection import project
+from core.state.service import StateService
 from core.store import addresses, archive, budgets, decisions, inbox, outbox, places
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
@@ -63,6 +69,7 @@ class Prepared:
     route: Route | None
     reservation: Reservation
     draw: Draw
+    shown: Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +86,7 @@ class Replier:
     readable: ReadableRooms
     router: Router
     asking: Asking
+    minds: StateService
     likeness: Likeness | None = None
     fault: Fault = lambda point: None
 
@@ -148,6 +156,7 @@ class Replier:
             stage=stage,
             trace=turn.trace,
             links=prepared.links,
+            shown=prepared.shown,
         )
 
     def _role(self) -> Role:
@@ -169,6 +178,17 @@ class Replier:
         venue: Venue = Private(turn.person_id) if turn.private else InRoom(place.room.id)
         return await self.readable.load(tx, place.community.id, venue, turn.person_id, epoch=place.mind_epoch)
 
+    async def _mind(self, tx: Tx, turn: TurnRow, place: Place, readable: frozenset[RoomId]) -> SelfStateSection:
+        """Return what of the mind everyone may hear who will read the answer."""
+        view = ViewWanted(
+            room=place.room.id,
+            readable=readable,
+            private_to=turn.person_id if turn.private else None,
+            speaker=turn.person_id,
+            about=turn.text,
+        )
+        return await project(tx, place.community.mind_id, view, self.clock.now(), CHAT_TOKENS, estimate)
+
     async def _prepare(self, tx: Tx, ctx: JobContext, turn_id: TurnId, near: Near) -> Prepared | Outcome:
         """TX C: look again at everything that may have changed, gather, and hold the worst case as the last act."""
         turn = await inbox.load_turn(tx, turn_id)
@@ -187,7 +207,10 @@ class Replier:
         await inbox.start_turn(tx, turn_id)
         readable = await self._readable(tx, turn, place)
         hits = await search_all(tx, _query_of(turn, place, readable, now), room.id, near)
+        mind = await self._mind(tx, turn, place, readable)
         parts = ChatParts(
+            self_view=mind.self_view,
+            memories=mind.memories,
             passages=tuple(map(_passage_of, hits)),
             persona=self.catalog.personas.get(room.persona, self.catalog.personas["plain"]),
             readable=readable,
@@ -221,6 +244,7 @@ class Replier:
             route=route,
             reservation=reservation,
             draw=draw,
+            shown=Shown(mind.versions, mind.packet.people),
         )
 
     def _gate(self, turn: TurnRow, room: Room, community: Community) -> SilenceReason | None:
@@ -289,6 +313,8 @@ class Replier:
             role=self._role(),
             persona=prepared.context.persona,
             rule="addressed",
+            minds=self.minds,
+            voice=self.voice,
         )
         await close_turn(ctx, closing, answered, self.asking.settle_apart, self.fault)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
+from core.chat.answered import Answered, Settle
 from core.chat.answers import asked_of
-from core.chat.asking import Answered, Asking, Call, Settle
+from core.chat.asking import Asking, Call
 from core.chat.citations import Links, quote_of
 from core.chat.closing import Closing, close_turn
 from core.chat.stage import Stage

@@ -40,7 +40,7 @@ from core.prompt.tokens import (
 
 TEMPLATE_INPUTS: Mapping[str, frozenset[str]] = {
     "rules": frozenset({"rules", "text"}),
-    "output": frozenset({"schema"}),
+    "output": frozenset({"schema", "notes"}),
     "room": frozenset({"direct", "thread", "shared", "mode", "language"}),
     "fence": frozenset({"marker"}),
     "left_out": frozenset({"items", "count", "noun", "more"}),
@@ -113,7 +113,9 @@ class PromptBuilder:
             "role": role.body,
             "rules": self._rules(context.rules),
             "persona": "" if context.sensitive else context.persona.body,
-            "output": self.templates["output"].render(schema=policy.output_schema is not None),
+            "output": self.templates["output"].render(
+                schema=policy.output_schema is not None, notes=bool(role.operations)
+            ),
             "room": self.templates["room"].render(
                 direct=kind in _DIRECT,
                 thread=kind in _THREADS,

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from core.domain.operations.catalog import OPERATIONS
 from core.domain.prompt import Persona, Role, Skill, Tier
 from core.prompt.builder import TEMPLATE_INPUTS
 from core.prompt.sections import FIXED_CAPS
@@ -112,7 +113,7 @@ class _Source:
             raise broken(self.path, f"has about {size} tokens", f"cut it to {limit_tokens}")
 
 
-def load_catalog(root: Path, operations: Collection[str] = (), tools: Collection[str] = ()) -> Catalog:
+def load_catalog(root: Path, operations: Collection[str] = OPERATIONS, tools: Collection[str] = ()) -> Catalog:
     """Return the catalog under `root`, which holds the folders `agents` and `prompts`.
 
     `operations` and `tools` are all that exist; a role may name no others.

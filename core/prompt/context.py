@@ -14,6 +14,7 @@ from core.domain.prompt import (
     Passage,
     Persona,
     Provenance,
+    Recollection,
     RequestContext,
     RoomCard,
     SourceId,
@@ -37,12 +38,14 @@ NONCE_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatParts:
-    """What the flow brings to a chat context, found before or outside: search hits, style, the readable rooms."""
+    """What the flow brings to a chat context, found before or outside: search hits, style, readable rooms, the mind."""
 
     passages: tuple[Passage | Excerpt, ...]
     persona: Persona
     readable: frozenset[RoomId]
     notes: tuple[str, ...] = ()
+    self_view: tuple[Recollection, ...] = ()
+    memories: tuple[Recollection, ...] = ()
 
 
 async def gather(
@@ -71,6 +74,8 @@ async def gather(
         nonce=secrets.token_bytes(NONCE_BYTES),
         persona=parts.persona,
         settings_version=community.settings_version,
+        self_view=parts.self_view,
+        memories=parts.memories,
         passages=parts.passages,
         chain=tuple(line_of(message) for message in chain),
         transcript=tuple(

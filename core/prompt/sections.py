@@ -27,10 +27,10 @@ CAPS: Mapping[str, int] = {
     "turn": 1_200,
 }
 FIXED_CAPS: Mapping[str, int] = {
-    "role": 1_200,
+    "role": 950,
     "rules": 400,
     "persona": 400,
-    "output": 200,
+    "output": 450,
     "room": 40,
     "fence": 50,
     "left_out": 50,

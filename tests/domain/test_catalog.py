@@ -80,7 +80,8 @@ def test_a_skill_is_read_when_role_and_skill_name_each_other(root: Path) -> None
 
 
 def test_known_operations_and_tools_may_be_named(root: Path) -> None:
-    edit(root, "agents/voice.agent.md", "tools: []\noperations: []", "tools: [look]\noperations: [keep]")
+    before = "tools: []\noperations: [record_short_term_memory]"
+    edit(root, "agents/voice.agent.md", before, "tools: [look]\noperations: [keep]")
     assert load_catalog(root, operations={"keep"}, tools={"look"}).roles["voice"].operations == ("keep",)
 
 
@@ -99,13 +100,13 @@ VOICE, WARM, TURN, EN, DE = (
         (VOICE, "---\nname", "name", "has no front matter"),
         (VOICE, "name: voice", "name: [", "not YAML"),
         (VOICE, "name: voice", "name: other", "write `name: voice`"),
-        (VOICE, "version: 1", "version: zero", "`version`"),
+        (VOICE, "version: 2", "version: zero", "`version`"),
         (VOICE, "tier: fast", "tier: huge", "`tier`"),
         (VOICE, "tier: fast", "tier: fast\nmood: good", "`mood`"),
         (VOICE, "tools: []", "tools: [hammer]", "unknown tool `hammer`"),
-        (VOICE, "operations: []", "operations: [forget]", "unknown operation `forget`"),
+        (VOICE, "operations: [record_short_term_memory]", "operations: [forget]", "unknown operation `forget`"),
         (VOICE, "tools: []", "tools: []\nskills: [look]", "unknown skill `look`"),
-        (VOICE, "# What you see", "word " * 900, "cut it to 1200"),
+        (VOICE, "# What you see", "word " * 900, "cut it to 950"),
         (TURN, "inputs: [body]", "inputs: []", "undeclared input `body`"),
         (TURN, "inputs: [body]", "inputs: [body, name]", "does not use it"),
         (TURN, "inputs: [body]", "inputs: [body]\nname: turn", "`name`"),
@@ -176,7 +177,7 @@ def test_an_empty_role_stops_the_start(root: Path) -> None:
 def test_a_pack_that_names_an_operation_stops_the_start(root: Path) -> None:
     edit(root, WARM, "Warm does not mean long.", "Call keep_note often.")
     with pytest.raises(Misconfigured, match="speaks of `keep_note`"):
-        load_catalog(root, operations={"keep_note"})
+        load_catalog(root, operations={"keep_note", "record_short_term_memory"})
 
 
 @pytest.mark.parametrize(

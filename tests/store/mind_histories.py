@@ -37,7 +37,7 @@ class Dreamer:
         """Return the next operations, who proposes them, and the versions that they were proposed by."""
         async with self.home.database.transaction() as tx:
             live = [held.entry for held in await state.list_entries(tx, self.home.mind_id) if held.entry.live]
-        versions = {entry.id: entry.version for entry in live}
+        versions: dict[str, int] = {entry.id: entry.version for entry in live}
         acts = (self._note, self._note, self._note, self._thread, self._press, self._speak, self._owe, self._let_go)
         act = self.chance.choice((*acts, self._distil, self._configure, self._drop))
         operations, by = act(live)
@@ -139,7 +139,7 @@ class Dreamer:
         ], Emitter.SLEEP  # fmt: skip
 
     def _configure(self, live: list[Entry]) -> tuple[list[dict[str, Any]], Emitter]:
-        value = {"valueId": self.chance.choice(("value:a", "value:b")), "label": self.chance.choice(_WORDS)}
+        value: dict[str, Any] = {"valueId": self.chance.choice(("value:a", "value:b")), "label": "what matters"}
         value |= {"priority": self.chance.random()}
         return [{"operation": "configure_profile", "values": [value]}], Emitter.OPERATOR
 

@@ -361,4 +361,4 @@ def read_body(text: str | bytes) -> WholeBody:
     Raises:
         pydantic.ValidationError: It is none.
     """
-    return _BODIES.validate_json(text)
+    return _BODIES.validate_json(text, by_alias=True, by_name=False)

@@ -46,4 +46,4 @@ def read_operation(text: str | bytes) -> AnyOperation:
     Raises:
         pydantic.ValidationError: It holds none.
     """
-    return _ANY.validate_json(text)
+    return _ANY.validate_json(text, by_alias=True, by_name=False)
