@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from benchmarks import state_writes
 from benchmarks.rig import given_database, say, spread_ms, temporary_home
+from benchmarks.state_writes import Hand
 from benchmarks.town import sentence
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
 from core.domain.mind.bodies import Body, Case, CaseStatus, Durable, PressureItem, ShortTerm, Thread, Value
@@ -26,6 +28,7 @@ from core.domain.mind.values import Anchor, AnchorKind, EntryId, MemoryKind, Tar
 from core.domain.rooms import ArchiveSwitch, RoomKind
 from core.prompt.tokens import estimate
 from core.state.projection import project
+from core.state.service import open_minds
 from core.store import access, archive, people, places, state
 from core.store.embedded import EmbeddedPostgres, EmbeddedSettings
 from core.store.engine import Database, Tx, migrate
@@ -114,7 +117,69 @@ async def projection(bench: Bench) -> list[float]:
     return took
 
 
-FIGURES: Mapping[str, Figure] = {"projection": projection}
+def _writer(bench: Bench) -> Hand:
+    return Hand(bench.database, bench.mind_id, open_minds())
+
+
+async def _apply(bench: Bench) -> list[float]:
+    # Rooms that a few may read are groups of their own: there is room for one more note in each.
+    return await state_writes.applied(_writer(bench), bench.rooms[1::2], bench.messages, bench.times)
+
+
+async def _apply_clustered(bench: Bench) -> list[float]:
+    return await state_writes.clustered(*await _quiet(bench, "clustered"), bench.times)
+
+
+async def _ten_writers(bench: Bench) -> list[float]:
+    return await state_writes.contended(*await _quiet(bench, "writers"), max(1, bench.times // 3))
+
+
+async def _undo(bench: Bench) -> list[float]:
+    return await state_writes.undone(*await _quiet(bench, "undo"), max(1, bench.times // 4), 0)
+
+
+async def _undo_cascade(bench: Bench) -> list[float]:
+    depth = state_writes.CASCADE
+    return await state_writes.undone(*await _quiet(bench, "cascade"), max(1, bench.times // 30), depth)
+
+
+async def _void(bench: Bench) -> list[float]:
+    hand, room, _ = await _quiet(bench, "void")
+    async with bench.database.transaction() as tx:
+        home = await places.load_place(tx, room)
+        who = bench.people[0]
+        said = [await _say(tx, home.community.id, room, who, f"void:{n}", bench.rng) for n in range(20)]
+    return await state_writes.voided(hand, room, said, max(1, bench.times // 20))
+
+
+async def _replay(bench: Bench) -> list[float]:
+    hand, _, _ = await _quiet(bench, "replay")
+    return await state_writes.replayed(hand, bench.times * 10, bench.rng)
+
+
+async def _quiet(bench: Bench, name: str) -> tuple[Hand, RoomId, MessageId]:
+    """Return a hand on a mind of its own, with a room and a message in it."""
+    hand = await state_writes.other_mind(bench.database, name)
+    async with bench.database.transaction() as tx:
+        home = CommunityId(await tx.fetchval("select id from voidbot.communities where mind_id = $1", hand.mind_id))
+        room = await places.add_room(
+            tx, home, RoomKey("bench", f"q:{name}"), RoomKind.CHANNEL, name, archive=ArchiveSwitch.ON
+        )
+        await access.save_access(tx, room, home, everyone=True)
+        message = await _say(tx, home, room, bench.people[0], f"{name}:first", bench.rng)
+    return hand, room, message
+
+
+FIGURES: Mapping[str, Figure] = {
+    "apply": _apply,
+    "apply_clustered": _apply_clustered,
+    "ten_writers": _ten_writers,
+    "undo": _undo,
+    "undo_cascade_20": _undo_cascade,
+    "void_source_50": _void,
+    "replay": _replay,
+    "projection": projection,
+}
 
 
 async def measure(names: list[str], *, quick: bool) -> AsyncIterator[dict[str, object]]:
@@ -127,7 +192,9 @@ async def measure(names: list[str], *, quick: bool) -> AsyncIterator[dict[str, o
             say(f"measuring {name}")
             took = await FIGURES[name](bench)
             spread = spread_ms(took)
-            per_s = round(len(took) / sum(took), 1)
+            # Ten writers wait for each other: what they do together is ten times what one does.
+            at_once = state_writes.WRITERS if name == "ten_writers" else 1
+            per_s = round(at_once * len(took) / sum(took), 1)
             yield {"figure": name, "p50_ms": spread["p50"], "p99_ms": spread["p99"], "per_s": per_s}
 
 
