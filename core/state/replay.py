@@ -56,6 +56,13 @@ class Replay:
 
     def take(self, row: JournalRow) -> Difference | None:
         """Fold one row; return where it parts from what the row says."""
+        try:
+            return self._take(row)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            # Damaged, or of a release that had another operation; pydantic's errors are among these.
+            return Difference(row.seq, "cannot be read by this release")
+
+    def _take(self, row: JournalRow) -> Difference | None:
         self.rows += 1
         if not row.accepted:
             self.refused += 1
@@ -138,11 +145,14 @@ async def fold_rows(rows: AsyncIterator[JournalRow]) -> tuple[Replay, Difference
 
 
 async def verify(tx: Tx, mind_id: str, until: int | None = None) -> Replayed:
-    """Fold a mind from nothing, and compare what comes with what is stored."""
+    """Fold a mind from nothing, and compare what comes with what is stored.
+
+    While others write, the transaction has to see one moment: `state.see_one_moment`.
+    """
     mind = await state.find_mind(tx, mind_id)
     if mind is None:
         return Replay().outcome(None)
-    last = mind.last_seq if until is None else until
+    last = mind.last_seq if until is None else min(until, mind.last_seq)
     replay, difference = await fold_rows(journal.walk(tx, mind_id, last))
     if difference is None and last == mind.last_seq:
         if replay.hash != mind.state_hash:

@@ -49,7 +49,7 @@ async def _with_dependents(tx: Tx, mind_id: str, row: JournalRow) -> list[Journa
 
 
 def _cancels(row: JournalRow, seq: int) -> bool:
-    return row.op == UNDO and min(journal.undone_by(row)) > seq
+    return row.op == UNDO and min(journal.undone_by(row), default=0) > seq
 
 
 async def _before(tx: Tx, mind_id: str, rows: Iterable[JournalRow]) -> dict[Key, Entry | None]:

@@ -179,8 +179,8 @@ async def list_refused_of(tx: Tx, mind_id: str, before: int, person_id: int, ref
 
 
 def undone_by(row: JournalRow) -> tuple[int, ...]:
-    """Return the rows that an undo has undone."""
-    return (row.payload["seq"], *row.payload.get("cascade", ()))
+    """Return the rows that an undo has undone; none if an erasure has taken what it said."""
+    return () if row.redacted_by is not None else (row.payload["seq"], *row.payload.get("cascade", ()))
 
 
 async def sum_spent(tx: Tx, mind_id: str, run_id: int, after: int) -> dict[str, float]:

@@ -168,6 +168,25 @@ async def list_erased(tx: Tx, people: Iterable[PersonId]) -> list[PersonId]:
     return [PersonId(row["id"]) for row in rows]
 
 
+async def list_nobody(tx: Tx, people: Iterable[PersonId]) -> list[PersonId]:
+    """Return those of these ids under which there is no person."""
+    rows = await tx.fetch(
+        "select g.id from unnest($1::bigint[]) g(id) left join voidbot.people p on p.id = g.id where p.id is null",
+        sorted(people),
+    )
+    return [PersonId(row["id"]) for row in rows]
+
+
+async def list_withdrawn(tx: Tx, mind_id: str) -> frozenset[PersonId]:
+    """Return who is in entries of a mind and does not want to be remembered, or is being erased."""
+    rows = await tx.fetch(
+        "select p.id from voidbot.people p where (p.opted_out or p.erasing) and exists ("
+        " select from voidbot.state_entries e where e.mind_id = $1 and e.people @> array[p.id])",
+        mind_id,
+    )
+    return frozenset(PersonId(row["id"]) for row in rows)
+
+
 async def list_surviving(tx: Tx, anchors: Iterable[Anchor]) -> frozenset[str]:
     """Return the `quote_key` of anchors on messages that were edited and still say what they proved.
 

@@ -96,6 +96,11 @@ _CLOSE = """
 update voidbot.minds set version = version + 1, last_seq = $2, state_hash = decode($3, 'hex') where id = $1"""
 
 
+async def see_one_moment(tx: Tx) -> None:
+    """Let everything that this transaction reads be of one moment, whatever others write; its first statement."""
+    await tx.execute("set transaction isolation level repeatable read")
+
+
 async def find_mind(tx: Tx, mind_id: str) -> Mind | None:
     """Return the mind as it stands; None if nothing was ever proposed to it."""
     return _mind_of(await tx.fetchrow(_MIND, mind_id))
