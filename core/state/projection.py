@@ -29,6 +29,7 @@ async def project(
         targets=view.targets,
         topics=view.topics,
         near=view.near,
+        pool=view.pool,
     )
     found = await mind_views.find(tx, mind_id, wanted, now)
     material = Material(

@@ -11,11 +11,11 @@ from core.domain.mind.values import EntryId
 from core.store.engine import Tx
 from core.store.state import held_of
 
-POOL = 48
-"""How many memories are looked at in full, the best by rank."""
 FEW = 8
-"""How many of each other type are."""
-SPARE = 4
+"""How many of each type but memories are looked at in full, the best by rank."""
+CHOSEN, CHOSEN_FEW = 64, 24
+"""How many of the newest, of what is about something, and of what holds the words are weighed; of a lesser type."""
+SPARE = 2
 """How many more of each are fetched, in case something they rest on has just gone."""
 MOST_TERMS = 24
 """How many words of a question are looked for, the longest."""
@@ -37,7 +37,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is asked for. `readable`: rooms that every reader of the venue may read; the rest as in `ViewWanted`."""
+    """What is asked for, as in `ViewWanted`. `pool`: how many memories are looked at in full, the best by rank."""
 
     types: Iterable[str]
     room: RoomId
@@ -49,15 +49,29 @@ class Wanted:
     targets: Iterable[str]
     topics: Iterable[str]
     near: Mapping[EntryId, float]
+    pool: int
 
 
 _COLUMNS = """e.kind, e.entry_id, e.version, e.body::text as body, e.sources, e.people, e.created_at, e.updated_at,
   e.retired_at, e.retired_reason, e.superseded_by, e.last_seq"""
+# The one rule of what may be shown. A person who is not to be remembered hides all that their words are in; one of whom
+# nothing is to be learnt hides what is about them.
+_USABLE = """
+    e.retired_at is null and e.sources <@ (select rooms from heard) and not e.people && (select people from hidden)
+    and (e.about is null or e.about <> all((select targets from hidden)::text[]))
+    and case e.type
+        when 'case' then e.about = 'room:' || $3 and e.brief->>'status' in ('pending', 'watching')
+        when 'receipt' then e.about = 'room:' || $3
+        when 'thread' then e.brief->>'status' <> 'retired'
+        when 'pressure_item' then e.brief->>'status' in ('active', 'cooling', 'ready_to_act') and not (
+            $6::boolean and e.about like 'person:%' and e.about is distinct from 'person:' || $7::bigint)
+        when 'candidate' then e.brief->>'status' not in ('spoken', 'retired')
+        else true end
+    and not ($6::boolean and coalesce((e.brief->'needsReview')::boolean, false))"""
 # A room of which nobody knows who reads it may be told only what was made from no room; what hangs openly on another
-# room is read by that room's readers. Most entries were made in one room, which a hash finds; only the rest is compared
-# room by room. A person who is not to be remembered hides all that their words are in; one of whom nothing is to be
-# learnt hides what is about them. Until voiding has run, what rests on a message that is gone is left out, and what
-# rests on that.
+# room is read by that room's readers. Looked at are the newest of each type, what is about the room, the speaker or a
+# repository named, and what holds most of the words asked for: nothing else could come first. Until voiding has run,
+# what rests on a message that is gone is left out, and what rests on that.
 _FIND = f"""
 with heard as materialized (
     select case when $4::boolean or exists (
@@ -74,32 +88,35 @@ asked as materialized (
     select string_agg(quote_literal(t.lexeme), ' | ')::tsquery as words from (
         select lexeme from unnest(to_tsvector('english', $8::text)) order by length(lexeme) desc, lexeme
         limit {MOST_TERMS}) t),
+chosen as materialized (
+    select n.* from unnest($5::text[]) t(type) cross join lateral (
+        select e.kind, e.entry_id from voidbot.state_entries e
+        where e.mind_id = $1 and e.type = t.type and {_USABLE} order by e.updated_at desc, e.entry_id
+        limit case t.type when 'durable' then {CHOSEN} else {CHOSEN_FEW} end) n
+    union
+    select a.* from unnest($9::text[]) t(about) cross join lateral (
+        select e.kind, e.entry_id from voidbot.state_entries e
+        where e.mind_id = $1 and e.about = t.about and e.type = any($5::text[]) and {_USABLE}
+        order by e.updated_at desc, e.entry_id limit {CHOSEN}) a
+    union
+    select h.kind, h.entry_id from (
+        select e.kind, e.entry_id from voidbot.state_entries e
+        where e.mind_id = $1 and e.words @@ (select words from asked) and e.type = any($5::text[]) and {_USABLE}
+        order by ts_rank('{{1,1,1,1}}', e.words, (select words from asked)) desc, e.updated_at desc, e.entry_id
+        limit {CHOSEN}) h
+    union
+    select e.kind, e.entry_id from unnest($11::text[]) n(id)
+    join voidbot.state_entries e on e.mind_id = $1 and e.kind = '{Kind.MEMORY.value}' and e.entry_id = n.id
+    where e.type = any($5::text[]) and {_USABLE}),
 live as materialized (
     select e.kind, e.entry_id, e.type, e.updated_at, e.cites, e.brief, e.about, n.cos,
-           case when e.words @@ (select words from asked)
+           case when e.type in ('durable', 'short_term', 'thread') and e.words @@ (select words from asked)
                 then ts_rank('{{1,1,1,1}}', e.words, (select words from asked)) end as held
-    from (
-        select e.kind, e.entry_id, e.type, e.updated_at, e.cites, e.brief, e.people, e.about, e.words
-        from voidbot.state_entries e left join unnest((select rooms from heard)) ok(id) on ok.id = e.sources[1]
-        where e.mind_id = $1 and e.retired_at is null and e.type = any($5::text[])
-          and case when e.sources = '{{}}' then true when ok.id is null then false
-                   when cardinality(e.sources) = 1 then true else e.sources <@ (select rooms from heard) end
-        offset 0) e
-    left join unnest($11::text[], $12::float8[]) n(id, cos) on n.id = e.entry_id and e.kind = '{Kind.MEMORY.value}'
-    where not e.people && (select people from hidden)
-      and (e.about is null or e.about <> all((select targets from hidden)::text[]))
-      and case e.type
-          when 'case' then e.brief->>'status' in ('pending', 'watching') and (e.brief->>'roomId')::bigint = $3
-          when 'receipt' then (e.brief->>'roomId')::bigint = $3
-          when 'thread' then e.brief->>'status' <> 'retired'
-          when 'pressure_item' then e.brief->>'status' in ('active', 'cooling', 'ready_to_act') and not (
-              $6::boolean and e.about like 'person:%' and e.about is distinct from 'person:' || $7::bigint)
-          when 'candidate' then e.brief->>'status' not in ('spoken', 'retired')
-          else true end
-      and not ($6::boolean and coalesce((e.brief->'needsReview')::boolean, false))),
+    from chosen c join voidbot.state_entries e on e.mind_id = $1 and e.kind = c.kind and e.entry_id = c.entry_id
+    left join unnest($11::text[], $12::float8[]) n(id, cos) on n.id = e.entry_id and e.kind = '{Kind.MEMORY.value}'),
 counted as materialized (select type, count(*) as there from live group by type),
 most as materialized (select max(held) as held from live),
-scored as (
+scored as materialized (
     select l.kind, l.entry_id, l.type, l.updated_at, l.cites, l.brief,
            case when l.type in ('durable', 'short_term', 'thread') then
                {WEIGHTS["likeness"]} * case when l.cos is null then coalesce(l.held / (select held from most), 0)
@@ -122,7 +139,7 @@ ranked as materialized (
 select r.type as of, r.score, c.there, {_COLUMNS}
 from ranked r join counted c using (type)
 join voidbot.state_entries e on e.mind_id = $1 and e.kind = r.kind and e.entry_id = r.entry_id
-where r.place <= case r.type when 'durable' then {POOL + SPARE} else {FEW + SPARE} end and not exists (
+where r.place <= case r.type when 'durable' then $14::integer else {FEW} end + {SPARE} and not exists (
     select from unnest(r.cites) c(ref)
     left join voidbot.state_entries s on s.mind_id = $1 and s.kind in ('{Kind.MEMORY.value}', '{Kind.PRESSURE.value}')
          and s.entry_id = case when c.ref like 'memory:%' then substr(c.ref, 8) end
@@ -141,17 +158,17 @@ where mind_id = $1 and kind = $2 and entry_id = 'sleep' and retired_at is null a
 
 
 async def find(tx: Tx, mind_id: str, wanted: Wanted, now: datetime) -> dict[str, list[Found]]:
-    """Return what may be shown, by type, the best first: at most `POOL` memories and `FEW` of each other type."""
+    """Return what may be shown, by type, the best first: at most `pool` memories and `FEW` of each other type."""
     near = sorted(wanted.near.items())
     rows = await tx.fetch(
         _FIND, mind_id, sorted(wanted.readable), wanted.room, wanted.private, sorted(wanted.types), wanted.public,
         wanted.speaker, wanted.about[:ABOUT_CHARS], sorted(wanted.targets), sorted(wanted.topics),
-        [id_ for id_, _ in near], [cos for _, cos in near], now,
+        [id_ for id_, _ in near], [cos for _, cos in near], now, wanted.pool,
     )  # fmt: skip
     found: dict[str, list[Found]] = {}
     for row in rows:
         held = found.setdefault(row["of"], [])
-        if len(held) < (POOL if row["of"] == "durable" else FEW):
+        if len(held) < (wanted.pool if row["of"] == "durable" else FEW):
             held.append(Found(held_of(row).entry, row["score"], row["there"]))
     return found
 

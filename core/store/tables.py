@@ -391,7 +391,10 @@ _table("opt_outs", Column("key_hash", Text, primary_key=True), _at("at"))
 
 # The mind (owner: state)
 # Spelt as Postgres gives them back, so that the two can be compared.
-_ENTRY_ABOUT = "lower(body #>> '{target,kind}'::text[] || ':'::text || body #>> '{target,id}'::text[])"
+_ENTRY_ABOUT = (
+    "coalesce(lower(body #>> '{target,kind}'::text[] || ':'::text || body #>> '{target,id}'::text[]),"
+    " 'room:'::text || body ->> 'roomId'::text)"
+)
 _ENTRY_LONG = (
     *(
         "summary",
@@ -433,7 +436,9 @@ _table(
     Column("about", Text, Computed(text(_ENTRY_ABOUT), persisted=True)),
     Column("brief", JSONB, Computed(text(_ENTRY_BRIEF), persisted=True)),
     Column("words", TSVECTOR, Computed(text(_ENTRY_WORDS), persisted=True)),
-    Index("state_entries_live_idx", "mind_id", "type", postgresql_where=text("retired_at is null")),
+    Index("state_entries_live_idx", "mind_id", "type", "updated_at", postgresql_where=text("retired_at is null")),
+    Index("state_entries_about_idx", "mind_id", "about", "updated_at", postgresql_where=text("retired_at is null")),
+    Index("state_entries_words_idx", "words", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     Index("state_entries_people_idx", "people", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     Index("state_entries_cites_idx", "cites", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     CheckConstraint("version >= 1", "version"), CheckConstraint("(retired_at is null) = (retired_reason is null)", "retired"),

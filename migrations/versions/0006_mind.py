@@ -34,7 +34,8 @@ create table voidbot.state_entries (
   superseded_by text,
   entry_hash bytea not null,
   last_seq bigint not null,
-  about text generated always as (lower((body #>> '{target,kind}') || ':' || (body #>> '{target,id}'))) stored,
+  about text generated always as (coalesce(
+    lower((body #>> '{target,kind}') || ':' || (body #>> '{target,id}')), 'room:' || (body ->> 'roomId'))) stored,
   brief jsonb generated always as (body - '{summary,claim,question,tension,actionImplication,anchorRefs,evidenceRefs,
     tags,revisions,draft,text,preview,deliveryRef,candidate,sources,sourceMemoryIds,supportMemoryIds}'::text[]) stored,
   words tsvector generated always as (
@@ -46,7 +47,9 @@ create table voidbot.state_entries (
   constraint state_entries_version_check check (version >= 1),
   constraint state_entries_retired_check check ((retired_at is null) = (retired_reason is null))
 );
-create index state_entries_live_idx on voidbot.state_entries (mind_id, type) where retired_at is null;
+create index state_entries_live_idx on voidbot.state_entries (mind_id, type, updated_at) where retired_at is null;
+create index state_entries_about_idx on voidbot.state_entries (mind_id, about, updated_at) where retired_at is null;
+create index state_entries_words_idx on voidbot.state_entries using gin (words) with (fastupdate = off);
 create index state_entries_people_idx on voidbot.state_entries using gin (people) with (fastupdate = off);
 create index state_entries_cites_idx on voidbot.state_entries using gin (cites) with (fastupdate = off)
 """

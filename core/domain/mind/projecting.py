@@ -87,6 +87,11 @@ class ViewWanted:
         return (*shown, "candidate") if self.purpose is Purpose.RUN else shown
 
     @property
+    def pool(self) -> int:
+        """How many memories are worth a look: about twice what there is room for."""
+        return 24 if self.purpose is Purpose.CHAT else 56
+
+    @property
     def targets(self) -> tuple[str, ...]:
         """What a thought is to be about to be to the point, as `kind:id`."""
         who = () if self.speaker is None else (f"person:{self.speaker}",)
