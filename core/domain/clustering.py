@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from core.domain.mind.facts import Similarity
 from core.domain.mind.values import TargetKind, Thought
@@ -178,6 +179,7 @@ def letters(one: str, other: str) -> float:
     return len(first & second) / len(first | second) if first | second else 1.0
 
 
+@lru_cache(maxsize=1024)
 def _grams(text: str) -> frozenset[str]:
     plain = " ".join(text.casefold().split())
     return frozenset(plain[at : at + GRAM_CHARS] for at in range(max(1, len(plain) - GRAM_CHARS + 1)) if plain)

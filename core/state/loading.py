@@ -1,6 +1,6 @@
 """What a batch is judged by: the entries that its operations need, and the facts from outside, read in one place."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -42,14 +42,16 @@ class Loader:
     async def load(self, tx: Tx, mind: Mind, batch: Batch, operations: Sequence[Operation]) -> Loaded:
         """Return what these operations are to be judged by."""
         needs = reduce(Needs.joined, (operation.needs() for operation in operations), Needs())
-        held = await self._entries(tx, mind.id, needs)
-        counts = await state.count_live(tx, mind.id, needs.counted) if needs.counted else []
         found = await mind_facts.read(tx, mind.id, needs)
+        grouped = await self.groups.load(tx, mind.id) if needs.counted or "short_term" in needs.live else {}
+        held = await self._entries(tx, mind.id, needs, _Near(batch, found, grouped))
+        # Of what is all here, what is here can be counted.
+        counted = needs.counted - needs.live
+        counts = await state.count_live(tx, mind.id, counted) if counted else []
         undo = {seq: await undo_facts(tx, mind.id, seq) for seq in sorted(needs.undo)}
         if undo:
             keys = {key for each in undo.values() for key in each.before} - {each.entry.key for each in held}
             held += await state.load_entries(tx, mind.id, keys)
-        grouped = await self.groups.load(tx, mind.id) if needs.counted or "short_term" in needs.live else {}
         facts = Facts(
             now=mind.now,
             actor=batch.actor,
@@ -87,11 +89,12 @@ class Loader:
             return {}
         return await journal.sum_spent(tx, mind.id, batch.actor.run_id, mind.last_seq - LONGEST_RUN)
 
-    async def _entries(self, tx: Tx, mind_id: str, needs: Needs) -> list[Held]:
-        keys = set(needs.entries)
-        for anchor in needs.anchors:
-            keys.update(keys_of_anchor(anchor))
-        held = {each.entry.key: each for each in await state.load_entries(tx, mind_id, keys, needs.live)}
+    async def _entries(self, tx: Tx, mind_id: str, needs: Needs, near: "_Near") -> list[Held]:
+        resting = {key for anchor in needs.anchors for key in keys_of_anchor(anchor)}
+        named = await state.load_entries(tx, mind_id, resting) if resting and needs.live else []
+        rooms = near.rooms(named)
+        loaded = await state.load_entries(tx, mind_id, needs.entries | resting, needs.live, rooms)
+        held = {each.entry.key: each for each in loaded}
         for person in sorted(needs.of_people):
             held |= {each.entry.key: each for each in await state.list_of_person(tx, mind_id, person)}
         refs = set(needs.citing) | ({ref_of(each.entry) for each in held.values()} if needs.of_people else set())
@@ -103,6 +106,24 @@ class Loader:
                 held[each.entry.key] = each
                 refs.add(ref_of(each.entry))
         return list(held.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """The rooms that notes can have been made from which a batch's own notes are compared with."""
+
+    batch: Batch
+    found: mind_facts.Found
+    grouped: Mapping[RoomId, str]
+
+    def rooms(self, named: Iterable[Held]) -> frozenset[RoomId]:
+        """Return the rooms that the batch's notes will be made from, and all with the same readers."""
+        own = set(self.batch.packet.rooms if self.batch.packet is not None else ())
+        own |= {fact.room_id for fact in self.found.messages.values()}
+        own |= {room for rooms in self.found.refs.values() for room in rooms}
+        own |= {room for each in named for room in each.entry.sources}
+        names = {self.grouped[room] for room in own if room in self.grouped}
+        return frozenset(own | {room for room, name in self.grouped.items() if name in names})
 
 
 def keys_of_anchor(anchor: Anchor) -> tuple[Key, ...]:

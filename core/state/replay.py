@@ -80,6 +80,8 @@ class Replay:
                 return different
         else:
             for touched in row.touched:
+                if hash_of(touched.after) != touched.after_hash:
+                    return Difference(row.seq, "has an image that is not of its hash", touched.after)
                 self.view.put(entry_of(touched.after))
         return self._sum(row)
 
@@ -99,7 +101,7 @@ class Replay:
         for touched in row.touched:
             after = changed.pop(touched.key, None)
             image = None if after is None else image_of(after)
-            if image is None or hash_of(image) != touched.after_hash:
+            if image is None or image != touched.after or hash_of(image) != touched.after_hash:
                 return Difference(row.seq, "gives another entry", touched.after, image)
         if changed:
             extra = next(iter(changed.values()))
@@ -109,8 +111,6 @@ class Replay:
     def _sum(self, row: JournalRow) -> Difference | None:
         delta = 0
         for touched in row.touched:
-            if hash_of(touched.after) != touched.after_hash:
-                return Difference(row.seq, "has an image that is not of its hash", touched.after)
             delta += touched.after_hash - self.hashes.get(touched.key, 0)
             self.hashes[touched.key] = touched.after_hash
         if delta % WHOLE != row.delta:

@@ -50,7 +50,8 @@ join unnest($2::text[], $3::text[]) k(kind, entry_id) on e.kind = k.kind and e.e
 where e.mind_id = $1
 union
 select {_COLUMNS} from voidbot.state_entries e
-where e.mind_id = $1 and e.type = any($4::text[]) and e.retired_at is null"""
+where e.mind_id = $1 and e.type = any($4::text[]) and e.retired_at is null
+  and ($5::bigint[] is null or e.type <> 'short_term' or e.sources && $5 or e.sources = '{{}}')"""
 _COUNTS = """
 select type, sources, count(*) as live from voidbot.state_entries
 where mind_id = $1 and type = any($2::text[]) and retired_at is null group by type, sources"""
@@ -133,11 +134,21 @@ async def set_paused(tx: Tx, mind_id: str, paused: bool) -> None:
     await tx.execute("update voidbot.minds set paused = $2 where id = $1", mind_id, paused)
 
 
-async def load_entries(tx: Tx, mind_id: str, keys: Iterable[Key], live: Iterable[str] = ()) -> list[Held]:
-    """Return the entries with these keys, tombstones too, and every live one of some types."""
+async def load_entries(
+    tx: Tx, mind_id: str, keys: Iterable[Key], live: Iterable[str] = (), near: Iterable[RoomId] | None = None
+) -> list[Held]:
+    """Return the entries with these keys, tombstones too, and every live one of some types.
+
+    `near`: of the notes of the day only those that were made from one of these rooms, or from none.
+    """
     wanted = sorted(keys)
     rows = await tx.fetch(
-        _ENTRIES, mind_id, [key.kind.value for key in wanted], [key.id for key in wanted], sorted(live)
+        _ENTRIES,
+        mind_id,
+        [key.kind.value for key in wanted],
+        [key.id for key in wanted],
+        sorted(live),
+        None if near is None else sorted(near),
     )
     return [held_of(row) for row in rows]
 

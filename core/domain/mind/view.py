@@ -1,7 +1,7 @@
 """What operations see of the mind while they are applied: entries in memory, with a way back for each operation."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from core.domain.ids import RoomId
@@ -15,12 +15,12 @@ BodyT = TypeVar("BodyT", bound=WholeBody)
 class View:
     """The entries that a batch reads, or all of a mind.
 
-    `counts`: for types whose entries are not all here, how many live ones each set of source rooms has. A view that
-    holds a whole mind needs none. Nothing outside changes; whoever made the view writes what `changes` gives.
+    `counts`: for types whose entries are not all here, how many live ones each set of source rooms has; of the others
+    what is here is counted. Nothing outside changes; whoever made the view writes what `changes` gives.
     """
 
     def __init__(
-        self, entries: Iterable[Entry] = (), counts: Iterable[tuple[str, frozenset[RoomId], int]] | None = None
+        self, entries: Iterable[Entry] = (), counts: Sequence[tuple[str, frozenset[RoomId], int]] = ()
     ) -> None:
         self._entries: dict[Key, Entry] = {}
         self._live: dict[str, dict[EntryId, Entry]] = defaultdict(dict)
@@ -28,8 +28,10 @@ class View:
         self._undo: list[tuple[Key, Entry | None]] = []
         for entry in entries:
             self._set(entry)
-        if counts is not None:
-            self._counts = Counter({(name, sources): count for name, sources, count in counts})
+        given = {name for name, _, _ in counts}
+        for counted in [each for each in self._counts if each[0] in given]:
+            del self._counts[counted]
+        self._counts.update({(name, sources): count for name, sources, count in counts})
 
     def find(self, type_: str, id_: str) -> Entry | None:
         """Return the entry of this type and id, a tombstone too; None if there is none."""
