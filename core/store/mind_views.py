@@ -13,8 +13,8 @@ from core.store.state import held_of
 
 FEW = 8
 """How many of each type but memories are looked at in full, the best by rank."""
-CHOSEN, CHOSEN_FEW = 64, 24
-"""How many of the newest, of what is about something, and of what holds the words are weighed; of a lesser type."""
+CHOSEN = 24
+"""How many of the newest of a type are weighed; of memories, and of what is asked for, twice the `pool`."""
 SPARE = 2
 """How many more of each are fetched, in case something they rest on has just gone."""
 MOST_TERMS = 24
@@ -92,18 +92,18 @@ chosen as materialized (
     select n.* from unnest($5::text[]) t(type) cross join lateral (
         select e.kind, e.entry_id from voidbot.state_entries e
         where e.mind_id = $1 and e.type = t.type and {_USABLE} order by e.updated_at desc, e.entry_id
-        limit case t.type when 'durable' then {CHOSEN} else {CHOSEN_FEW} end) n
+        limit case t.type when 'durable' then 2 * $14::integer else {CHOSEN} end) n
     union
     select a.* from unnest($9::text[]) t(about) cross join lateral (
         select e.kind, e.entry_id from voidbot.state_entries e
         where e.mind_id = $1 and e.about = t.about and e.type = any($5::text[]) and {_USABLE}
-        order by e.updated_at desc, e.entry_id limit {CHOSEN}) a
+        order by e.updated_at desc, e.entry_id limit 2 * $14::integer) a
     union
     select h.kind, h.entry_id from (
         select e.kind, e.entry_id from voidbot.state_entries e
         where e.mind_id = $1 and e.words @@ (select words from asked) and e.type = any($5::text[]) and {_USABLE}
         order by ts_rank('{{1,1,1,1}}', e.words, (select words from asked)) desc, e.updated_at desc, e.entry_id
-        limit {CHOSEN}) h
+        limit 2 * $14::integer) h
     union
     select e.kind, e.entry_id from unnest($11::text[]) n(id)
     join voidbot.state_entries e on e.mind_id = $1 and e.kind = '{Kind.MEMORY.value}' and e.entry_id = n.id

@@ -243,11 +243,11 @@ async def test_a_mind_that_is_full_fits_the_budget(home: Home) -> None:
         for n in range(60)
     ]
     await put(home, *(here(home, each) for each in made))
-    for budget in (CHAT_TOKENS, PASS_TOKENS):
-        section = await shown(home, budget=budget)
+    for budget, purpose, weighed in ((CHAT_TOKENS, Purpose.CHAT, 48), (PASS_TOKENS, Purpose.RUN, 60)):
+        section = await shown(home, budget=budget, purpose=purpose)
         assert section.memories and section.tokens <= budget
         (memories,) = (each for each in section.trace if each.group == "memory")
-        assert memories.kept + memories.left_out == 60 and memories.kept == len(section.memories)
+        assert memories.kept == len(section.memories) and memories.kept + memories.left_out == weighed
 
 
 async def test_no_projection_holds_what_one_reader_may_not_read(database: Database, clock: ManualClock) -> None:
