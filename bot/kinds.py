@@ -13,6 +13,7 @@ from bot.settings import PROJECT, Settings
 from bot.tracing import traced
 from core.chat.asking import Asking
 from core.chat.deliver import Deliverer
+from core.chat.likening import Likening
 from core.chat.notices import Notices
 from core.chat.promises import read_promises
 from core.chat.reply import Replier
@@ -119,6 +120,7 @@ def _replier(parts: Parts) -> Replier:
         router=parts.router,
         asking=_asking(parts),
         minds=parts.minds,
+        likening=Likening(parts.database, parts.search.likeness),
         likeness=parts.search.likeness,
         fault=parts.fault,
     )
@@ -145,6 +147,7 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         version=version("voidbot"),
         table=COMMANDS,
         privacy=parts.desk,
+        minds=parts.minds,
         vectors=parts.search.embedders,
         archiving=parts.settings.archive.policy,
     )

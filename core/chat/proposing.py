@@ -7,7 +7,7 @@ from core.chat.guards import Blocked, GuardContext, guard
 from core.chat.voice import Voice
 from core.domain.ids import PersonId
 from core.domain.mind.codes import Accepted
-from core.domain.mind.facts import Actor, Emitter, Packet
+from core.domain.mind.facts import Actor, Emitter, Packet, Similarity
 from core.domain.operations.batch import Batch, BatchVerdict, Item, Recorded, Refused
 from core.domain.operations.memories import RecordShortTermMemory
 from core.domain.operations.obligations import UpsertOpenCase
@@ -42,6 +42,7 @@ class Proposed:
     packet: Packet
     text: str | None
     said: Mapping[str, str]
+    similarity: Similarity = field(default_factory=Similarity)
 
 
 def propose(
@@ -85,7 +86,10 @@ async def apply_proposed(
 ) -> BatchVerdict:
     """Have the mind decide on what a reply proposes, in the reply's own transaction."""
     actor = Actor(Emitter.CHAT, f"{role.name}@{role.version}", job_id=ctx.job.id)
-    return await service.apply(tx, Batch(mind_id=mind_id, actor=actor, items=proposed.items, packet=proposed.packet))
+    batch = Batch(
+        mind_id=mind_id, actor=actor, items=proposed.items, packet=proposed.packet, similarity=proposed.similarity
+    )
+    return await service.apply(tx, batch)
 
 
 def final_text(text: str, proposed: Proposed, verdict: BatchVerdict, voice: Voice, room: Room) -> str:

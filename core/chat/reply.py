@@ -12,6 +12,7 @@ from core.chat.attachments import with_files
 from core.chat.citations import Links, citable, quote_of_hit, receipt_of
 from core.chat.closing import Closing, close_turn
 from core.chat.deliver import TOO_OLD_AFTER
+from core.chat.likening import Likening
 from core.chat.notices import Notices
 from core.chat.proposing import Shown
 from core.chat.stage import Stage
@@ -87,6 +88,7 @@ class Replier:
     router: Router
     asking: Asking
     minds: StateService
+    likening: Likening
     likeness: Likeness | None = None
     fault: Fault = lambda point: None
 
@@ -108,6 +110,7 @@ class Replier:
             answered = self._quote(ctx, prepared)
         else:
             answered = await self._ask(ctx, prepared, prepared.route)
+            answered = await self._likened(prepared, answered)
         self.fault("model.answered")
         await self._commit(ctx, prepared, answered)
         self.fault("E.committed")
@@ -130,6 +133,15 @@ class Replier:
             if exc.retry_after_s is not None and exc.retry_after_s > LONGEST_PAUSE_S:
                 raise Refused("model: asks for a long pause", seconds=round(exc.retry_after_s)) from exc
             raise
+
+    async def _likened(self, prepared: Prepared, answered: Answered) -> Answered:
+        """Compare what an answer would note with what is noted, where a model can."""
+        proposed = answered.proposed
+        if proposed is None:
+            return answered
+        mind_id = prepared.community.mind_id
+        similarity = await self.likening.compare(mind_id, proposed.items, proposed.packet)
+        return replace(answered, proposed=replace(proposed, similarity=similarity))
 
     def _call(self, ctx: JobContext, prepared: Prepared, route: Route) -> Call:
         turn = prepared.turn

@@ -33,7 +33,7 @@ from core.domain.retrieval import (
 )
 from core.domain.searchwords import admits
 from core.domain.units import fold, identifiers, is_identifier
-from core.domain.vectors import EmbeddingModel, VectorScope
+from core.domain.vectors import EmbeddingModel, Vector, VectorScope
 from core.ports import Clock, Embedder, VectorStore
 from core.store import archive, embeddings, people, places, unit_search
 from core.store.archive import ArchivedMessage
@@ -77,6 +77,9 @@ Embedders = Mapping[str, Embedder]
 READING_FOR_S = 10.0
 """How long a process may go on asking the model that was read before another took its place."""
 
+EMBED_S = 5.0
+"""How long thoughts that are to be compared may take to become vectors."""
+
 
 class Likeness:
     """What is like a question, by the model whose vectors are read now."""
@@ -117,6 +120,22 @@ class Likeness:
             log.warning("search.dense_unavailable", error=str(exc))
             return Near(note="dense_unavailable")
         return Near(model, tuple(hits))
+
+    async def model_name(self) -> str | None:
+        """Return the name of the model that is read now; None if there is none. No transaction may be open."""
+        model = await self._read_model()
+        return None if model is None else model.name
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector] | None:
+        """Return the vectors of texts by the model that is read now; None if there is none, or it fails or is slow."""
+        try:
+            async with asyncio.timeout(EMBED_S):
+                model = await self._read_model()
+                embedder = None if model is None else self.embedders.get(model.name)
+                return None if embedder is None else await embedder.embed(texts)
+        except (TimeoutError, BotError) as exc:
+            log.warning("likeness.unavailable", error=type(exc).__name__)
+            return None
 
     async def _read_model(self) -> EmbeddingModel | None:
         at, model = self._reading

@@ -2,18 +2,19 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from core.domain.prompt import ModelRequest
+from core.ports import Embedder
 from core.providers.model_settings import Limits, ModelSettings
 from core.providers.models import ConnectedModel
 from core.state.replay import verify
-from core.store import journal, state
+from core.store import embeddings, journal, state
 from core.store.journal import JournalRow
-from tests.fakes import ScriptedModel
+from tests.fakes import ScriptedModel, WordEmbedder
 from tests.flows.line import SETTINGS, running_line
 
 SAID = "I'll remember that the cellar floods."
@@ -44,12 +45,19 @@ def _model(*pieces: Callable[[ModelRequest], object], text: str = SAID) -> Scrip
     return ScriptedModel(answer)
 
 
-async def _ask(fresh_dsn: str, model: ScriptedModel, *lines: str) -> tuple[list[str], list[JournalRow]]:
+async def _ask(
+    fresh_dsn: str, model: ScriptedModel, *lines: str, embedders: Sequence[Embedder] = ()
+) -> tuple[list[str], list[JournalRow]]:
     def connected(settings: ModelSettings, limits: Limits) -> ConnectedModel:
         return model
 
     structured = SETTINGS.model_copy(update={"structured": True})
-    async with running_line(fresh_dsn, sample=True, models=[structured], connect=connected) as line:
+    async with running_line(
+        fresh_dsn, sample=True, models=[structured], connect=connected, embedders=embedders or None
+    ) as line:
+        if embedders:
+            async with line.database.transaction() as tx:
+                await embeddings.add_model(tx, embedders[0].model)
         for text in lines or (ASKED,):
             await line.say("Wren", text)
             await line.quiet()
@@ -102,3 +110,12 @@ async def test_what_was_noted_stands_in_the_next_prompt(fresh_dsn: str) -> None:
     assert len(texts) == 2
     asked = model.requests[-1].messages[-1].text
     assert "## What you remember that may matter" in asked and "The cellar floods in spring." in asked
+
+
+async def test_a_note_in_other_words_is_compared_by_the_embedder(fresh_dsn: str) -> None:
+    other = {"memoryId": "cellar:water", "summary": "Water stands down there.", "claim": "Each spring it does."}
+    notes = iter([{}, other])
+    model = _model(lambda request: _note(request, **next(notes)), text="Upstairs.")
+    _, rows = await _ask(fresh_dsn, model, ASKED, "@void and the amps?", embedders=[WordEmbedder()])
+    likeness = rows[1].facts["similarity"]
+    assert likeness["model"] == "words" and likeness["scores"][0][:2] == ["cellar:water", "cellar:floods"]
