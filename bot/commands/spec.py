@@ -15,6 +15,7 @@ from core.domain.speech import ReceiptSource
 from core.privacy.desk import Desk
 from core.prompt.stock import StockCatalog
 from core.providers.router import Router
+from core.state.service import StateService
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
 
@@ -120,6 +121,7 @@ class Services:
     version: str
     table: "Sequence[CommandSpec]"
     privacy: Desk
+    minds: StateService
     vectors: Collection[str] = ()
     archiving: ArchivePolicy = ROOMS_ALONE
 
