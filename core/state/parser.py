@@ -20,6 +20,7 @@ from core.domain.prompt import Handle, SourceId, SourceKind
 
 _FENCE = re.compile(r"```[ \t]*(?:json)?[ \t]*\n(?P<inner>.*)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
 _NAME = re.compile(r"[a-z_]{1,48}")
+_FIELD = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _CODES: dict[str, RejectionCode] = {
     **dict.fromkeys(("extra_forbidden",), RejectionCode.UNKNOWN_FIELD),
     **dict.fromkeys(("missing",), RejectionCode.MISSING_FIELD),
@@ -83,18 +84,19 @@ def _read(piece: object, reading: Reading, n: int) -> Item | Refused:
         return _refused(reading, n, RejectionCode.UNKNOWN_OPERATION, f"[{n}].operation", "one of those listed", name)
     if name not in reading.allowed:
         return _refused(reading, n, RejectionCode.OPERATION_NOT_ALLOWED, f"[{n}].operation", "one of the role's", name)
-    nothing = next(_nulls(piece, f"[{n}]"), None)
-    if nothing is not None:
-        return _refused(reading, n, RejectionCode.NULL_OPTIONAL, nothing, "left out instead of null", name)
     try:
+        nothing = next(_nulls(piece, f"[{n}]"), None)
+        if nothing is not None:
+            return _refused(reading, n, RejectionCode.NULL_OPTIONAL, nothing, "left out instead of null", name)
         resolved = _resolve(piece, reading)
         contradiction = _lift(resolved)
         text = json.dumps(resolved)
+        size = len(json.dumps(resolved, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     except (ValueError, TypeError, RecursionError):
         return _refused(reading, n, RejectionCode.BAD_TYPE, f"[{n}]", "plain JSON values", name)
     if contradiction is not None:
         return _refused(reading, n, RejectionCode.CONTRADICTION, f"[{n}].tags", f"{contradiction} as its field", name)
-    if len(text) > MOST_PAYLOAD_BYTES:
+    if size > MOST_PAYLOAD_BYTES:
         return _refused(reading, n, RejectionCode.TOO_LARGE, f"[{n}]", f"at most {MOST_PAYLOAD_BYTES} bytes", name)
     try:
         operation = read_operation(text)
@@ -108,7 +110,7 @@ def refusal_of(exc: ValidationError, path: str = "") -> Rejected:
     first = exc.errors(include_input=False, include_url=False, include_context=False)[0]
     code = _code(first["type"], first["msg"])
     names = [part for part in first["loc"] if not (isinstance(part, str) and part in OPERATIONS)]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in names)
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{_shown(part)}" for part in names)
     return Rejected(code, f"{path}{where}".lstrip("."), first["msg"].lower())
 
 
@@ -136,12 +138,17 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 
+def _shown(name: object) -> str:
+    """Return the name of a field as a path may show it: one of a model's own making can hold anything."""
+    return name if isinstance(name, str) and _FIELD.fullmatch(name) else "?"
+
+
 def _nulls(value: object, path: str) -> Iterator[str]:
     if value is None:
         yield path
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _nulls(inner, f"{path}.{name}")
+            yield from _nulls(inner, f"{path}.{_shown(name)}")
     elif isinstance(value, list):
         for n, inner in enumerate(value):
             yield from _nulls(inner, f"{path}[{n}]")

@@ -96,7 +96,7 @@ def test_tags_with_a_meaning_become_their_fields() -> None:
         (piece(createdAt="2026-02-30T10:00:00Z"), "bad_timestamp", "[0].memory.createdAt"),
         (piece(summary="x" * 4001), "too_long", "[0].memory.summary"),
         (piece(topics=["a", "b", "c", "d", "e"]), "too_many", "[0].memory.topics"),
-        (piece(summary="é" * 9000), "too_large", "[0]"),
+        (piece(summary="é" * 17000), "too_large", "[0]"),
         (piece(tags=["anchor:missing"]), "contradiction", "[0].tags"),
         (piece(repo="audio", tags=["repo:routes"]), "contradiction", "[0].tags"),
     ],

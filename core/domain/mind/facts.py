@@ -4,6 +4,7 @@ A check is a function of view, operation and facts alone, so a replay needs neit
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,6 +18,8 @@ from core.domain.mind.values import Anchor, AnchorKind, Target, TargetKind, wire
 
 REPEAT_DAYS = 90
 """For how long the same words are not said again."""
+_ROW = re.compile(r"[1-9][0-9]{0,17}")
+"""The number of a row in the one spelling that it has: what is named twice is to be found by one name."""
 
 
 class Emitter(StrEnum):
@@ -210,12 +213,12 @@ class Facts:
 def message_of(ref: str) -> MessageId | None:
     """Return the message that a ref names; None if it names something else."""
     kind, _, number = ref.partition(":")
-    return MessageId(int(number)) if kind == AnchorKind.MESSAGE and number.isdecimal() and len(number) < 19 else None
+    return MessageId(int(number)) if kind == AnchorKind.MESSAGE and _ROW.fullmatch(number) else None
 
 
 def person_of(target: Target) -> PersonId | None:
     """Return the person that a thought is about; None if it is about something else."""
-    fits = target.kind is TargetKind.PERSON and target.id.isdecimal() and len(target.id) < 19
+    fits = target.kind is TargetKind.PERSON and _ROW.fullmatch(target.id)
     return PersonId(int(target.id)) if fits else None
 
 

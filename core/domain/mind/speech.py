@@ -9,6 +9,7 @@ from core.domain.mind.values import (
     Count,
     Id,
     Moment,
+    RowId,
     Score,
     Strict,
     Target,
@@ -98,8 +99,8 @@ class DeliveryTarget(Strict):
     """Where it would be said. A channel names its room."""
 
     mode: DeliveryMode = DeliveryMode.CHANNEL
-    channel_id: int | None = None
-    reply_to_message_id: int | None = None
+    channel_id: RowId | None = None
+    reply_to_message_id: RowId | None = None
 
 
 class Candidate(Strict):

@@ -16,6 +16,8 @@ from pydantic_core import PydanticCustomError
 
 EntryId = NewType("EntryId", str)
 """Of an entry: used once for each mind and kind, for ever."""
+MOST_NUMBER = 2**63 - 1
+"""What the database can count to."""
 MOST_REFS = 24
 MOST_TAGS = 16
 MOST_TOPICS = 4
@@ -83,6 +85,11 @@ def wire_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def _unsigned(value: float) -> float:
+    """Return `value`; zero without a sign, which the database does not keep."""
+    return value + 0.0
+
+
 def _text(most: int, least: int = 1) -> AfterValidator:
     def check(text: str) -> str:
         text = _plain(text)
@@ -98,8 +105,10 @@ def _text(most: int, least: int = 1) -> AfterValidator:
 Id = Annotated[EntryId, AfterValidator(_id)]
 Slug = Annotated[str, AfterValidator(_slug)]
 Moment = Annotated[datetime, BeforeValidator(_moment), PlainSerializer(wire_time, return_type=str)]
-Score = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
+Score = Annotated[float, Field(ge=0, le=1), AfterValidator(_unsigned)]
+Count = Annotated[int, Field(ge=0, le=MOST_NUMBER)]
+RowId = Annotated[int, Field(ge=1, le=MOST_NUMBER)]
+"""The number of a message, a room or a person here."""
 Tag = Annotated[str, _text(64), AfterValidator(str.lower)]
 Blank40 = Annotated[str, _text(40, least=0)]
 Blank1000 = Annotated[str, _text(1000, least=0)]

@@ -121,7 +121,7 @@ def target_or(target: Target, facts: Facts, path: str) -> Rejected | None:
             if person in facts.opted_out:
                 return Rejected(RejectionCode.PERSON_OPTED_OUT, path, "does not want to be remembered")
         case TargetKind.ROOM:
-            if not target.id.isdecimal() or int(target.id) not in facts.rooms:
+            if target.id not in map(str, facts.rooms):
                 return Rejected(RejectionCode.UNKNOWN_REFERENCE, path, "is no room here")
         case TargetKind.REPO:
             if target.id.casefold() not in facts.repos:

@@ -10,8 +10,8 @@ from core.domain.ids import MessageId, PersonId
 from core.domain.mind.bodies import CAPS, TYPES, Durable, Note, Scrubbed, Thread, Value
 from core.domain.mind.codes import Rejected, RejectionCode
 from core.domain.mind.entries import Entry, Retired
-from core.domain.mind.facts import Emitter, Facts, Needs
-from core.domain.mind.values import Id, Reason, Score, Text128
+from core.domain.mind.facts import Emitter, Facts, Needs, message_of
+from core.domain.mind.values import Id, Reason, RowId, Score, Text128
 from core.domain.mind.view import View
 from core.domain.operations.base import Operation, keys, retire
 from core.domain.operations.voiding import erase, void
@@ -151,7 +151,7 @@ class ErasePerson(Operation):
 
     emitters: ClassVar[frozenset[Emitter]] = frozenset({Emitter.PARENT, Emitter.OPERATOR})
     operation: Literal["erase_person"] = "erase_person"
-    person_id: int
+    person_id: RowId
     plan_id: Text128
     refs: Annotated[tuple[Text128, ...], Field(max_length=100_000)] = ()
     entry_ids: Annotated[tuple[Id, ...], Field(max_length=100_000)] = ()
@@ -170,9 +170,9 @@ class UndoOperation(Operation):
 
     emitters: ClassVar[frozenset[Emitter]] = frozenset({Emitter.OPERATOR})
     operation: Literal["undo_operation"] = "undo_operation"
-    seq: Annotated[int, Field(ge=1)]
+    seq: RowId
     reason: Reason
-    cascade: Annotated[tuple[int, ...], Field(max_length=10_000)] = ()
+    cascade: Annotated[tuple[RowId, ...], Field(max_length=10_000)] = ()
 
     def needs(self) -> Needs:
         """Return the row, and with it all that rests on it."""
@@ -234,8 +234,7 @@ def _crystallized(entry: Entry) -> bool:
 
 
 def _messages(refs: tuple[str, ...]) -> list[MessageId]:
-    named = (ref.partition(":") for ref in refs)
-    return [MessageId(int(number)) for kind, _, number in named if kind == "message" and number.isdecimal()]
+    return [id_ for ref in refs if (id_ := message_of(ref)) is not None]
 
 
 def _list(seqs: tuple[int, ...]) -> str:

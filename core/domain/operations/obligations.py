@@ -12,7 +12,7 @@ from core.domain.mind.bodies import Case, CaseStatus, Consumer, Cursor, RepoCurs
 from core.domain.mind.codes import Rejected, RejectionCode
 from core.domain.mind.entries import Entry, Key
 from core.domain.mind.facts import Emitter, Facts, MessageFact, Needs, message_of
-from core.domain.mind.values import Anchor, AnchorKind, Anchors, Count, Moment, Tags, Text128, Text2000
+from core.domain.mind.values import Anchor, AnchorKind, Anchors, Count, Moment, RowId, Tags, Text128, Text2000
 from core.domain.mind.view import View
 from core.domain.operations.base import (
     Operation,
@@ -43,12 +43,12 @@ class RecordReviewedMessages(Operation):
     undoable: ClassVar[bool] = False
     operation: Literal["record_reviewed_messages"] = "record_reviewed_messages"
     consumer: Consumer
-    room_id: int
-    last_reviewed_message_id: int
+    room_id: RowId
+    last_reviewed_message_id: RowId
     last_reviewed_timestamp: Moment
     last_reviewed_revision: Count | None = None
     reviewed: Count = 1
-    quarantined: Annotated[tuple[int, ...], Field(max_length=200)] = ()
+    quarantined: Annotated[tuple[RowId, ...], Field(max_length=200)] = ()
 
     @property
     def _id(self) -> str:
@@ -135,7 +135,7 @@ class UpsertOpenCase(Operation):
         {Emitter.CHAT, Emitter.RUMINATION, Emitter.PARENT, Emitter.OPERATOR}
     )
     operation: Literal["upsert_open_case"] = "upsert_open_case"
-    source_message_id: int
+    source_message_id: RowId
     status: OpenStatus
     summary: Text2000
     last_touched_at: Moment
@@ -223,7 +223,7 @@ class CloseOpenCase(Operation):
         {Emitter.CHAT, Emitter.RUMINATION, Emitter.UPKEEP, Emitter.PARENT, Emitter.OPERATOR}
     )
     operation: Literal["close_open_case"] = "close_open_case"
-    source_message_id: int
+    source_message_id: RowId
     status: EndStatus
     resolved_at: Moment | None = None
     resolution_summary: Text2000 | None = None
