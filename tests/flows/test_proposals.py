@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.search_settings import SearchSettings
 from core.domain.prompt import ModelRequest
 from core.ports import Embedder
 from core.providers.model_settings import Limits, ModelSettings
@@ -51,9 +52,10 @@ async def _ask(
     def connected(settings: ModelSettings, limits: Limits) -> ConnectedModel:
         return model
 
+    search = SearchSettings() if embedders else SearchSettings(embeddings="off")
     structured = SETTINGS.model_copy(update={"structured": True})
     async with running_line(
-        fresh_dsn, sample=True, models=[structured], connect=connected, embedders=embedders or None
+        fresh_dsn, sample=True, models=[structured], connect=connected, embedders=embedders or None, search=search
     ) as line:
         if embedders:
             async with line.database.transaction() as tx:
