@@ -21,7 +21,7 @@ from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKin
 from core.jobs.executor import Fault, JobContext, Observe
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 from core.prompt.stock import StockKey
-from core.store import archive, inbox, jobs, outbox, people, places
+from core.store import archive, basis, inbox, jobs, outbox, people, places
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.outbox import OutboxRow, PartRow
@@ -167,7 +167,7 @@ class Deliverer:
             tx, row.community_id, row.room_id, row.private_to, row.audience, epoch=place.mind_epoch
         ):
             return SilenceReason.GUARD_BLOCKED
-        gone, files = await outbox.look_at_basis(tx, row.id)
+        gone, files = await basis.look_at_basis(tx, row.id)
         told = not gone and await are_told(
             tx, self.readable, row.community_id, row.room_id, row.private_to, files, epoch=place.mind_epoch
         )

@@ -300,20 +300,6 @@ async def close(tx: Tx, outbox_id: OutboxId, state: OutboxState, reason: str | N
     await tx.execute(_CLOSE, outbox_id, state, reason)
 
 
-_BASIS = """
-select exists (select 1 from voidbot.receipt_sources s join voidbot.messages m on m.id = s.ref::bigint
-               join voidbot.people p on p.id = m.author_id
-               where s.outbox_id = $1 and s.kind in ('message', 'passage') and s.ref ~ '^[0-9]+$'
-                 and (m.deleted_at is not null or p.opted_out)) as gone,
-       array(select ref from voidbot.receipt_sources where outbox_id = $1 and kind = 'file' order by n) as files"""
-
-
-async def look_at_basis(tx: Tx, outbox_id: OutboxId) -> tuple[bool, list[str]]:
-    """Return whether a message that the answer rests on is gone, or its author has opted out, since; and its files."""
-    row = await tx.fetchrow(_BASIS, outbox_id)
-    return (False, []) if row is None else (bool(row["gone"]), list(row["files"]))
-
-
 async def reopen(tx: Tx, job_id: JobId) -> bool:
     """Let an answer that was given up be sent after all, whatever became of its parts; only a person decides that."""
     outbox_id = await tx.fetchval(

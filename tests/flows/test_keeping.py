@@ -2,7 +2,7 @@
 
 from core.domain.ids import JobId, OutboxId
 from core.domain.jobs import Cancelled
-from core.store import inbox, jobs, outbox, shown
+from core.store import basis, inbox, jobs, shown
 from core.store.engine import Database
 from tests.fakes import ManualClock, ScriptedModel
 from tests.flows.line import running_line
@@ -124,6 +124,6 @@ async def test_a_deleted_source_is_noticed_before_the_answer_leaves(fresh_dsn: s
                 str(message),
                 room,
             )
-            assert await outbox.look_at_basis(tx, answer) == (False, [])
+            assert await basis.look_at_basis(tx, answer) == (False, [])
             await tx.execute("update voidbot.messages set deleted_at = voidbot.now() where id = $1", message)
-            assert await outbox.look_at_basis(tx, answer) == (True, [])
+            assert await basis.look_at_basis(tx, answer) == (True, [])

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
+from core.domain.ids import OutboxId
 from core.domain.mind.codes import Accepted, Rejected, RejectionCode
 from core.domain.mind.facts import Emitter
 from core.domain.operations.batch import Mode, Recorded, Refused
 from core.state.replay import verify
-from core.store import journal, state
+from core.store import basis, journal, state
 from core.store.engine import Database
 from tests.fakes import ManualClock
 from tests.store.minds import Home, accepted, codes, make_home, note
@@ -160,3 +161,29 @@ async def test_a_preview_writes_nothing(home: Home) -> None:
     assert isinstance(verdict.items[0].verdict, Accepted) and [after.id for _, after in changes] == ["one"]
     async with home.database.transaction() as tx:
         assert await state.find_mind(tx, home.mind_id) is None
+
+
+async def test_an_answer_that_rests_on_a_note_rests_on_its_messages(home: Home) -> None:
+    await home.accept(note(home, "one", 0))
+    async with home.database.transaction() as tx:
+        answer = OutboxId(
+            await tx.fetchval(
+                "insert into voidbot.outbox (front_end, community_id, room_id, kind, audience, dedupe)"
+                " values ('console', $1, $2, 'reply', array[$2::bigint], 'x') returning id",
+                home.community,
+                home.room,
+            )
+        )
+        await tx.execute("insert into voidbot.receipts (outbox_id, room_id) values ($1, $2)", answer, home.room)
+        await tx.execute(
+            "insert into voidbot.receipt_sources (outbox_id, n, kind, ref, audience)"
+            " values ($1, 0, 'memory', 'one', array[$2::bigint])",
+            answer,
+            home.room,
+        )
+        assert await basis.look_at_basis(tx, answer) == (False, [])
+        await tx.execute("update voidbot.messages set deleted_at = voidbot.now() where id = $1", home.messages[0])
+        assert await basis.look_at_basis(tx, answer) == (True, [])
+        wish = {"operation": "void_source", "refs": [f"message:{home.messages[0]}"], "cause": "deleted"}
+        await home.service.apply(tx, home.batch(wish, by=Emitter.UPKEEP))
+        assert await basis.look_at_basis(tx, answer) == (True, [])
