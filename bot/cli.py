@@ -13,7 +13,7 @@ from bot.settings import Environment
 from core.domain.errors import BotError
 
 EXIT_NOT_STARTED = 1
-_FIRST_WORDS = ("up", "jobs", "import", "sources", "index", "doctor")
+_FIRST_WORDS = ("up", "jobs", "import", "sources", "index", "mind", "doctor")
 """One command of each module, in the order in which help names them."""
 
 Add: TypeAlias = "Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]"
@@ -84,6 +84,10 @@ def _adders(word: str) -> list[Add]:
             from bot import index_command
 
             return [index_command.add_commands]
+        case "mind":
+            from bot import mind_command
+
+            return [mind_command.add_command]
         case "doctor":
             from bot import doctor
 

@@ -1,6 +1,6 @@
 """The one table of commands: every front end, `/help` and the documents render this list."""
 
-from bot.commands import admins, forgetting, keeping, members, money, privacy, setup, summarize
+from bot.commands import admins, forgetting, keeping, members, minding, money, privacy, setup, summarize
 from bot.commands.parse import Parsed, parse
 from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
 from core.domain.budgets import Window
@@ -69,6 +69,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(path="room-memory", summary="what I keep of this room", handler=privacy.room_memory),
+    CommandSpec(path="mind", summary="what I hold in mind that everyone here may hear", handler=minding.mind),
     CommandSpec(
         path="link",
         summary="link another account of yours, with consent on both sides",
@@ -148,6 +149,19 @@ COMMANDS: tuple[CommandSpec, ...] = (
             Option("topic", OptionType.WORD, "words that the messages hold"),
             Option("before", OptionType.WORD, "only before then: 2026-05-07"),
             Option("room", OptionType.WORD, "only in this room"),
+            Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
+        ),
+    ),
+    CommandSpec(
+        path="void mind",
+        summary="what I hold in mind, why, what was done; undo: first a preview",
+        handler=minding.void_mind,
+        access=Access.ADMIN,
+        options=(
+            Option("act", OptionType.WORD, "what to do; show, unless said", choices=minding.ACTS),
+            Option("entry", OptionType.WORD, "the entry to explain, as show lists them"),
+            Option("op", OptionType.NUMBER, "the number of the operation to undo"),
+            Option("reason", OptionType.WORD, "why it is to be undone, in quotes"),
             Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
         ),
     ),

@@ -1,12 +1,17 @@
 """Secrets planted in every kind of private place, and the list of every road on which words leave."""
 
+import json
 import re
 from datetime import datetime, timedelta
 
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
+from core.domain.mind.facts import Actor, Emitter, Packet
+from core.domain.operations.batch import Batch, Item
+from core.domain.operations.catalog import read_operation
 from core.domain.profile import Anchor, Predicate, SaidBy
 from core.domain.rooms import ArchiveSwitch, RoomKind
 from core.retrieval.indexing import index_all
+from core.state.service import open_minds
 from core.store import access, archive, facts, people, places
 from core.store.engine import Tx
 from tests.flows.line import Line
@@ -18,10 +23,10 @@ PLANTED = tuple(
     for what in (
         "word", "name", "room", "topic", "direct", "asked", "whisper", "thread", "import", "deleted", "twin", "other",
         "file", "caption", "extract", "forward", "poll", "fact", "source", "chunk", "shut", "abroad", "optedout",
-        "edited",
+        "edited", "thought", "refused", "owed",
     )
 )  # fmt: skip
-"""One for each private place: rooms of each kind, names, files, forwards, polls, facts, lore, other communities."""
+"""One for each private place: rooms, names, files, forwards, polls, facts, lore, other communities, the mind."""
 HIDDEN = ("staff", "dm:tobi", "dm:mara", "vault", "thread", "import", "gone")
 QUESTIONS = (
     "what is the new alarm code, and how does the safe in the back office open?",
@@ -43,6 +48,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "me-correct": ("/me-correct 1", "/me-correct works_on something", "/me-correct mood gloomy"),
     "privacy": ("/privacy",),
     "room-memory": ("/room-memory",),
+    "mind": ("/mind",),
     "link": ("/link", "/link code:AAAAAAAA"),
     "unlink": ("/unlink", "/unlink account:console:mara"),
     "export-me": ("/export-me",),
@@ -55,6 +61,11 @@ ROADS: dict[str, tuple[str, ...]] = {
     "void mode": ("/void mode", "/void mode open"),
     "void persona": ("/void persona canary", "/void persona"),
     "void forget": ("/void forget", "/void forget topic:safe", *(f"/void forget room:{room}" for room in HIDDEN[:3])),
+    "void mind": (
+        "/void mind", "/void mind ops", "/void mind explain entry:note:open", "/void mind explain entry:note:staff",
+        "/void mind explain entry:short_term/note:staff", "/void mind plan:none",
+        *(f'/void mind undo op:{n} reason:"to see what it says"' for n in range(1, 6)),
+    ),
     "void budget": ("/void budget", "/void budget scope:room unit:answers amount:many"),
 }  # fmt: skip
 """Every command with what is typed to get at what it must not tell. A command that is not listed fails the suite."""
@@ -71,7 +82,7 @@ MAY_HOLD = frozenset(
     {
         *("communities", "rooms", "people", "person_names", "messages", "message_revisions", "attachments", "units"),
         *("term_df", "inbox", "turns", "outbox", "outbox_parts", "profile_facts", "sources", "source_files"),
-        *("source_chunks", "import_errors"),
+        *("source_chunks", "import_errors", "state_entries", "state_operations"),
     }
 )
 """The tables that hold people's words. Any other one that does fails the suite."""
@@ -97,7 +108,7 @@ async def plant(line: Line) -> None:
         gone = await _room(tx, home, "gone", RoomKind.CHANNEL, "a closed one")
         await access.save_access(tx, gone, home, everyone=True)
         say = _Sayer(tx, line.clock.now() - timedelta(minutes=30))
-        await say(home, staff, ghost.id, "canaryword: the code, the safe, the rent")
+        vaulted = await say(home, staff, ghost.id, "canaryword: the code, the safe, the rent")
         await say(home, thread, mara.id, "canarythread about the safe and the code")
         await say(home, brought, mara.id, "canaryimport about the safe and the rent", origin="import")
         await say(home, gone, mara.id, "canarydeleted about the safe")
@@ -118,12 +129,37 @@ async def plant(line: Line) -> None:
         await _elsewhere(tx, "other", say, shares=False)
         await _lore(tx, "source", "canarychunk", home, staff)
         await _lore(tx, "shutsource", "canaryshut", home, gone)
+        await _think(tx, staff, vaulted, [mara.id, ghost.id])
         abroad = CommunityId(await tx.fetchval("select id from voidbot.communities where chat_ref = 'other'"))
         await _lore(tx, "abroadsource", "canaryabroad", abroad, None)
         await index_all(tx)
         await archive.edit_message(tx, lobby, "c8", "nothing any more", line.clock.now())
         await tx.execute("update voidbot.people set opted_out = true where id = $1", shy.id)
         await places.close_room(tx, RoomKey("console", "gone"))
+
+
+async def _think(tx: Tx, staff: RoomId, message: MessageId, people: list[PersonId]) -> None:
+    """Let the mind make of the room of the staff a note, something that is refused, and a debt."""
+    anchors = [{"ref": f"message:{message}", "kind": "message"}]
+    note = {
+        "memoryId": "note:staff", "kind": "room_observation", "target": {"kind": "self", "id": "safe"},
+        "summary": "The safe: canarythought.", "claim": "The canarythought opens the safe.", "anchorRefs": anchors,
+        "tension": "The rent.", "actionImplication": "Keep the code.",
+    }  # fmt: skip
+    owed = {
+        "operation": "upsert_open_case", "sourceMessageId": message, "status": "pending",
+        "summary": "canaryowed: the code of the safe", "lastTouchedAt": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    refused = note | {"memoryId": "canaryrefused", "summary": "canaryrefused", "claim": "canaryrefused"}
+    del refused["tension"]
+    pieces = [{"operation": "record_short_term_memory", "memory": memory} for memory in (note, refused)] + [owed]
+    mind_id = await tx.fetchval("select mind_id from voidbot.communities order by id limit 1")
+    packet = Packet(frozenset({staff}), frozenset(people), frozenset({f"message:{message}"}))
+    items = tuple(Item(read_operation(json.dumps(piece)), f"planted:{n}") for n, piece in enumerate(pieces))
+    verdict = await open_minds().apply(
+        tx, Batch(mind_id=mind_id, actor=Actor(Emitter.CHAT, "test"), items=items, packet=packet)
+    )
+    assert len(verdict.accepted) == 2
 
 
 async def _room(tx: Tx, home: CommunityId, ref: str, kind: RoomKind, name: str, topic: str = "") -> RoomId:

@@ -69,7 +69,7 @@ async def test_no_planted_word_shows_up_outside(
         before, seen = len(line.front_end.calls), len(model.requests)
         inside = " ".join(each.text for each in line.front_end.shown.values())
         inside += " ".join(request.messages[0].text for request in model.requests)
-        assert {"copperfox", "7319", "canaryname", "canarychunk", "canarysource"} <= set(
+        assert {"copperfox", "7319", "canaryname", "canarychunk", "canarysource", "canarythought"} <= set(
             canaries(inside)
         )  # there to be found
         await open_to(line, "staff", "mara")  # Jonas loses it
@@ -102,6 +102,7 @@ async def told_in_private(line: Line) -> None:
     await line.say("Mara", "/ask private:yes was the canarywhisper about the safe?", "lobby")
     await line.say("Mara", "/search canarywhisper safe", "lobby")
     await line.say("Mara", "/summarize room:staff count:20", "lobby")
+    await line.say("Mara", "/mind", "staff")
     await line.quiet()
 
 
