@@ -18,7 +18,7 @@ from core.domain.operations.batch import Batch, BatchVerdict, Item, Mode
 from core.domain.operations.keeping import VoidCause, VoidSource
 from core.jobs.executor import JobContext
 from core.state.service import StateService
-from core.store import jobs, mind_facts, state
+from core.store import jobs, mind_facts, mind_traces, state
 from core.store.engine import Tx
 
 log = structlog.get_logger()
@@ -68,7 +68,7 @@ async def queue_retractions(tx: Tx, changed: Sequence[MessageId]) -> int:
     if not changed:
         return 0
     by_mind: dict[str, list[MessageId]] = {}
-    for mind_id, message in await state.list_resting(tx, changed):
+    for mind_id, message in await state.list_resting(tx, changed, mind_traces.WORDLESS):
         by_mind.setdefault(mind_id, []).append(message)
     new = [
         retract_job(mind_id, messages[at : at + AT_ONCE])

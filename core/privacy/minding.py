@@ -13,7 +13,7 @@ from core.domain.operations.batch import Batch, Item, Mode
 from core.domain.operations.keeping import ErasePerson
 from core.privacy.hand import Hand
 from core.state.service import StateService
-from core.store import owned, people, state
+from core.store import mind_traces, owned, people, state
 from core.store.engine import Tx
 from core.store.erasures import Erasure
 
@@ -29,19 +29,24 @@ async def erase_from_minds(hand: Hand, service: StateService, what: Erasure) -> 
     if what.person_id is None or what.scope.reach is not Reach.PERSON:
         return
     for mind_id in await hand.do(partial(state.list_minds_of, person_id=what.person_id)):
-        await hand.do(partial(_erase, service=service, mind_id=mind_id, person_id=what.person_id, plan=what.ledger_id))
+        await hand.do(
+            partial(erase_from_mind, service=service, mind_id=mind_id, person_id=what.person_id, plan=what.ledger_id)
+        )
 
 
-async def _erase(tx: Tx, service: StateService, mind_id: str, person_id: PersonId, plan: int) -> None:
+async def erase_from_mind(tx: Tx, service: StateService, mind_id: str, person_id: PersonId, plan: int) -> None:
+    """Take a person out of one mind and its journal. `plan`: the erasure that this is a part of."""
     mind = await state.lock_mind(tx, mind_id)
     names = [*await owned.list_names(tx, [person_id]), await people.account_of(tx, person_id)]
     names = [name for name in names if len(name) >= LEAST_NAME_CHARS]
     named = await state.list_naming(tx, mind_id, names)
+    rows = await mind_traces.list_naming(tx, mind_id, names)
     operation = ErasePerson(
         person_id=person_id,
         plan_id=str(plan),
         refs=tuple(await state.list_cited_of(tx, mind_id, person_id)),
         entry_ids=tuple(sorted({EntryId(id_) for id_, body in named if _stands_in(body, names)})),
+        rows=tuple(seq for seq, words in rows if _stands_in(words, names)),
     )
     batch = Batch(
         mind_id=mind_id,

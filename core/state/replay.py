@@ -13,12 +13,13 @@ from core.domain.mind.view import View
 from core.domain.operations.base import Operation
 from core.domain.operations.catalog import read_operation
 from core.domain.operations.fold import fold
+from core.state.loading import keys_of_anchor
 from core.store import journal, state
 from core.store.engine import Tx
 from core.store.journal import JournalRow
 
-INSTALLED = frozenset({"undo_operation", "void_source", "erase_person"})
-"""What these did cannot be done again: later redactions took what they read. Their images stand in for it.
+INSTALLED = frozenset({"undo_operation", "void_source", "erase_person", "evict_entries"})
+"""What these did cannot be done again: later redactions took what they read or weighed. Their images stand in for it.
 
 So do those of rows that were moved here from another database.
 """
@@ -92,7 +93,9 @@ class Replay:
             return None
         operation = read_operation(json.dumps(row.payload))
         # What an erasure has emptied cannot be judged again; what was decided beside it stands.
-        named = (self.view.at(key) for key in operation.needs().entries)
+        needs = operation.needs()
+        keys = set(needs.entries).union(*(keys_of_anchor(anchor) for anchor in needs.anchors))
+        named = (self.view.at(key) for key in keys | {each.key for each in row.touched})
         emptied = any(entry is not None and isinstance(entry.body, Scrubbed) for entry in named)
         return None if emptied else operation
 

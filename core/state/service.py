@@ -177,7 +177,7 @@ async def _follow(tx: Tx, mind: Mind, operation: Operation, loaded: Loaded, row:
             if each.op == operation.operation:
                 await journal.mark_undone(tx, mind.id, journal.undone_by(each), None)
     elif row.effect in ("voided", "erased", "scrubbed"):
-        await redact_before(tx, mind.id, row, operation)
+        await redact_before(tx, mind.id, row, operation, loaded.facts)
 
 
 def _row(batch: Batch, mind: Mind, each: _Decided, last: dict[Key, int | None], hashes: dict[Key, int]) -> JournalRow:

@@ -61,7 +61,7 @@ class JournalRow:
 
 ACCEPTED = "accepted"
 REJECTED = "rejected"
-_COLUMNS = """seq, op, payload, facts, actor_kind, actor_ref, run_id, job_id, idempotency_key, payload_hash, verdict,
+COLUMNS = """seq, op, payload, facts, actor_kind, actor_ref, run_id, job_id, idempotency_key, payload_hash, verdict,
   code, path, effect, touched, cites, delta, at, undone_by, redacted_by"""
 _APPEND = """
 insert into voidbot.state_operations (mind_id, seq, op, payload, facts, actor_kind, actor_ref, run_id, job_id,
@@ -74,33 +74,23 @@ from jsonb_to_recordset($2::jsonb) x(seq bigint, op text, payload jsonb, facts j
   run_id bigint, job_id bigint, key text, payload_hash text, verdict text, code text, path text, effect text,
   touched jsonb, touches text[], cites text[], delta text, at timestamptz, undone_by bigint, redacted_by bigint)"""
 _DECIDED = f"""
-select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and idempotency_key = any($2::text[])"""
-_ONE = f"select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and seq = $2"
-_SOME = f"select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and seq = any($2::bigint[]) order by seq"
+select {COLUMNS} from voidbot.state_operations where mind_id = $1 and idempotency_key = any($2::text[])"""
+_ONE = f"select {COLUMNS} from voidbot.state_operations where mind_id = $1 and seq = $2"
+_SOME = f"select {COLUMNS} from voidbot.state_operations where mind_id = $1 and seq = any($2::bigint[]) order by seq"
 _RANGE = f"""
-select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and seq > $2 and seq <= $3 order by seq limit $4"""
+select {COLUMNS} from voidbot.state_operations where mind_id = $1 and seq > $2 and seq <= $3 order by seq limit $4"""
 _NEWEST = f"""
-select {_COLUMNS} from voidbot.state_operations where mind_id = $1 and seq < $2 order by seq desc limit $3"""
+select {COLUMNS} from voidbot.state_operations where mind_id = $1 and seq < $2 order by seq desc limit $3"""
 _OF_ENTRY = f"""
-select {_COLUMNS} from voidbot.state_operations
+select {COLUMNS} from voidbot.state_operations
 where mind_id = $1 and (touches @> array[$2::text] or cites @> array[$2::text]) order by seq"""
 _LATER = f"""
-select {_COLUMNS} from voidbot.state_operations
+select {COLUMNS} from voidbot.state_operations
 where mind_id = $1 and seq > $2 and verdict = 'accepted' and undone_by is null
   and (touches && $3::text[] or cites && $3::text[]) order by seq"""
 _TOUCHING = f"""
-select {_COLUMNS} from voidbot.state_operations
+select {COLUMNS} from voidbot.state_operations
 where mind_id = $1 and seq < $2 and touches && $3::text[] order by seq"""
-_REFUSED = f"""
-select {_COLUMNS} from voidbot.state_operations
-where mind_id = $1 and seq < $2 and verdict = 'rejected' and cites && $3::text[] and payload <> '{{}}' order by seq"""
-# Of a person all is taken that a model proposed after reading their words: it may say them in words of its own.
-_REFUSED_OF = f"""
-select {_COLUMNS} from voidbot.state_operations
-where mind_id = $1 and seq < $2 and verdict = 'rejected' and redacted_by is null
-  and (cites && $4::text[]
-    or facts @> jsonb_build_object('packet', jsonb_build_object('people', jsonb_build_array($3::bigint)))
-    or payload @> jsonb_build_object('personId', $3::bigint)) order by seq"""
 _SPENT = """
 select s.key as name, sum(s.value::float8) as spent from voidbot.state_operations o
 cross join jsonb_each_text(o.facts->'spends') s
@@ -166,16 +156,6 @@ async def list_later(tx: Tx, mind_id: str, after: int, keys: Iterable[Key]) -> l
 async def list_touching(tx: Tx, mind_id: str, before: int, keys: Iterable[Key]) -> list[JournalRow]:
     """Return the rows before `before` that touched one of these entries, oldest first."""
     return [row_of(row) for row in await tx.fetch(_TOUCHING, mind_id, before, sorted(map(name_of, keys)))]
-
-
-async def list_refused(tx: Tx, mind_id: str, before: int, refs: Iterable[str]) -> list[JournalRow]:
-    """Return the refused rows before `before` whose payload named one of these refs."""
-    return [row_of(row) for row in await tx.fetch(_REFUSED, mind_id, before, sorted(refs))]
-
-
-async def list_refused_of(tx: Tx, mind_id: str, before: int, person_id: int, refs: Iterable[str]) -> list[JournalRow]:
-    """Return the refused rows before `before` that a person's words may stand in."""
-    return [row_of(row) for row in await tx.fetch(_REFUSED_OF, mind_id, before, person_id, sorted(refs))]
 
 
 def undone_by(row: JournalRow) -> tuple[int, ...]:

@@ -68,18 +68,26 @@ order by e.kind, e.entry_id"""
 _RESTING = """
 select distinct e.mind_id, c.id as message from voidbot.state_entries e
 cross join unnest(e.cites) cited(ref) join unnest($1::bigint[]) c(id) on cited.ref = 'message:' || c.id
-where e.cites && (select array_agg('message:' || g.id) from unnest($1::bigint[]) g(id)) order by 1, 2"""
+where e.cites && (select array_agg('message:' || g.id) from unnest($1::bigint[]) g(id))
+union
+select o.mind_id, c.id from voidbot.state_operations o
+cross join unnest(o.cites) cited(ref) join unnest($1::bigint[]) c(id) on cited.ref = 'message:' || c.id
+where o.cites && (select array_agg('message:' || g.id) from unnest($1::bigint[]) g(id)) and o.redacted_by is null
+  and o.op <> all($2::text[]) order by 1, 2"""
 _MINDS_OF = """
 select mind_id from voidbot.state_entries where people @> array[$1::bigint] union
 select mind_id from voidbot.state_operations where verdict = 'rejected' and redacted_by is null
   and facts @> jsonb_build_object('packet', jsonb_build_object('people', jsonb_build_array($1::bigint))) order by 1"""
 _CITED_OF = """
-select distinct cited.ref from voidbot.state_entries e cross join unnest(e.cites) cited(ref)
-join voidbot.messages m on m.id = split_part(cited.ref, ':', 2)::bigint
-where e.mind_id = $1 and cited.ref ~ '^message:[0-9]{1,18}$' and (m.author_id = $2 or m.proxy_of = $2)"""
+with cited as (
+  select unnest(cites) as ref from voidbot.state_entries where mind_id = $1 union
+  select unnest(cites) from voidbot.state_operations where mind_id = $1 and redacted_by is null)
+select cited.ref from cited
+join voidbot.messages m on m.id = case when cited.ref like 'message:%' then split_part(cited.ref, ':', 2)::bigint end
+where cited.ref ~ '^message:[0-9]{1,18}$' and (m.author_id = $2 or m.proxy_of = $2)"""
 _NAMING = """
-select e.entry_id, e.body::text as body from voidbot.state_entries e
-where e.mind_id = $1 and e.body::text ilike any($2::text[])"""
+select e.entry_id, e.body::text || coalesce(e.retired_reason, '') as body from voidbot.state_entries e
+where e.mind_id = $1 and (e.body::text ilike any($2::text[]) or e.retired_reason ilike any($2::text[]))"""
 _SAVE = """
 insert into voidbot.state_entries (mind_id, kind, entry_id, type, version, body, sources, people, cites, created_at,
   updated_at, retired_at, retired_reason, superseded_by, entry_hash, last_seq)
@@ -194,9 +202,12 @@ async def list_minds(tx: Tx) -> list[Mind]:
     return [mind for row in rows if (mind := _mind_of(row)) is not None]
 
 
-async def list_resting(tx: Tx, messages: Sequence[MessageId]) -> list[tuple[str, MessageId]]:
-    """Return which minds hold entries that rest on which of these messages."""
-    return [(row["mind_id"], MessageId(row["message"])) for row in await tx.fetch(_RESTING, messages)]
+async def list_resting(tx: Tx, messages: Sequence[MessageId], wordless: Sequence[str]) -> list[tuple[str, MessageId]]:
+    """Return which minds hold entries, or rows of the journal, that rest on which of these messages.
+
+    `wordless`: operations whose rows say nothing of what they name.
+    """
+    return [(row["mind_id"], MessageId(row["message"])) for row in await tx.fetch(_RESTING, messages, wordless)]
 
 
 async def list_minds_of(tx: Tx, person_id: PersonId) -> list[str]:
@@ -205,7 +216,7 @@ async def list_minds_of(tx: Tx, person_id: PersonId) -> list[str]:
 
 
 async def list_cited_of(tx: Tx, mind_id: str, person_id: PersonId) -> list[str]:
-    """Return the refs of a person's messages that entries of a mind rest on."""
+    """Return the refs of a person's messages that entries of a mind, or rows of its journal, rest on."""
     return [row["ref"] for row in await tx.fetch(_CITED_OF, mind_id, person_id)]
 
 

@@ -1,7 +1,10 @@
 """Why an operation on the mind is refused: stable codes, part of the interface, only ever added to."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+_WORD = re.compile(r"[a-z_]{1,40}")
 
 
 class RejectionCode(StrEnum):
@@ -87,3 +90,8 @@ class Accepted:
 
 
 Verdict = Accepted | Rejected
+
+
+def worded(reason: str) -> bool:
+    """Return whether the reason of a tombstone is in somebody's own words, and not one of code's."""
+    return _WORD.fullmatch(reason) is None

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from core.domain.ids import MessageId, PersonId
-from core.domain.mind.bodies import CAPS, TYPES, Durable, Note, Scrubbed, Thread, Value
+from core.domain.mind.bodies import CAPS, TYPES, Durable, Kind, Note, Scrubbed, Thread, Value
 from core.domain.mind.codes import Rejected, RejectionCode
-from core.domain.mind.entries import Entry, Retired
+from core.domain.mind.entries import Entry, Key, Retired
 from core.domain.mind.facts import Emitter, Facts, Needs, message_of
 from core.domain.mind.values import Id, Reason, RowId, Score, Text128
 from core.domain.mind.view import View
@@ -147,7 +147,10 @@ class VoidSource(Operation):
 
 
 class ErasePerson(Operation):
-    """Take a person, and all that rested on their words, out of the mind. Asked for by the person."""
+    """Take a person, and all that rested on their words, out of the mind. Asked for by the person.
+
+    `entryIds` and `rows`: where a name of theirs stands, in entries and in the journal.
+    """
 
     emitters: ClassVar[frozenset[Emitter]] = frozenset({Emitter.PARENT, Emitter.OPERATOR})
     operation: Literal["erase_person"] = "erase_person"
@@ -155,10 +158,12 @@ class ErasePerson(Operation):
     plan_id: Text128
     refs: Annotated[tuple[Text128, ...], Field(max_length=100_000)] = ()
     entry_ids: Annotated[tuple[Id, ...], Field(max_length=100_000)] = ()
+    rows: Annotated[tuple[RowId, ...], Field(max_length=100_000)] = ()
 
     def needs(self) -> Needs:
-        """Return everything in which the person or their words are."""
-        return Needs(citing=frozenset(self.refs), of_people=frozenset({PersonId(self.person_id)}))
+        """Return everything in which the person, their words or their names are."""
+        named = frozenset(Key(kind, id_) for kind in Kind for id_ in self.entry_ids)
+        return Needs(entries=named, citing=frozenset(self.refs), of_people=frozenset({PersonId(self.person_id)}))
 
     def apply(self, view: View, facts: Facts) -> str:
         """Void what rested on their words or was about them; take the person out of the rest."""

@@ -1,6 +1,7 @@
 """What becomes of entries when their proof goes: anchors are dropped, what has none left is voided, and so on. Pure."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from core.domain.ids import PersonId
 from core.domain.mind.bodies import (
@@ -17,6 +18,7 @@ from core.domain.mind.bodies import (
     Value,
 )
 from core.domain.mind.citing import ref_of
+from core.domain.mind.codes import worded
 from core.domain.mind.entries import Entry, Retired
 from core.domain.mind.facts import Facts, person_of, quote_key
 from core.domain.mind.speech import Candidate, Receipt
@@ -75,9 +77,11 @@ def erase(view: View, facts: Facts, person: PersonId, refs: frozenset[str], name
 
 
 def bury(view: View, entry: Entry, facts: Facts, reason: str) -> None:
-    """Take the words of an entry; a live one becomes a tombstone, an older tombstone keeps its reason."""
+    """Take the words of an entry; a live one becomes a tombstone, an older one keeps a reason of code's making."""
     why = "dropped" if isinstance(entry.body, Case) and entry.live else reason
     retired = Retired(facts.now, why) if entry.live else None
+    if entry.retired is not None and worded(entry.retired.reason):
+        retired = replace(entry.retired, reason=reason)
     view.put(entry.changed(facts.now, Scrubbed(type=entry.type), retired=retired))
 
 
