@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from core.domain.ids import RoomId
+from core.domain.ids import PersonId, RoomId
 from core.domain.mind.bodies import KIND_OF, Kind
 from core.domain.mind.citing import anchors_of, ref_of
 from core.domain.mind.entries import Key
@@ -63,7 +63,7 @@ class Loader:
             similarity=batch.similarity,
             people=found.people,
             opted_out=found.opted_out,
-            erased=found.erased,
+            erased=found.erased | await self._erased(tx, batch),
             rooms=found.rooms,
             repos=found.repos,
             outbox=found.outbox,
@@ -82,6 +82,11 @@ class Loader:
         rooms = frozenset(room for entry in entries for room in entry.sources)
         rooms |= frozenset(room for _, sources, _ in counts for room in sources)
         return Loaded(View(entries, counts), facts, {each.entry.key: each.last_seq for each in held}, rooms)
+
+    async def _erased(self, tx: Tx, batch: Batch) -> frozenset[PersonId]:
+        """Return whose words a model had read that are being erased; the mind is held, so none is missed."""
+        people = batch.packet.people if batch.actor.kind.model and batch.packet is not None else ()
+        return frozenset(await mind_facts.list_erased(tx, people)) if people else frozenset()
 
     async def _spent(self, tx: Tx, mind: Mind, batch: Batch) -> dict[str, float]:
         """Return what the batch's run has used of its limits in earlier batches."""

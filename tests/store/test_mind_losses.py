@@ -151,3 +151,10 @@ async def test_an_erasure_takes_what_was_undone_and_what_names_the_person_alone(
         "borogove": [],
     }
     await _sound(home)
+
+
+async def test_nothing_is_made_of_words_that_are_being_erased(home: Home) -> None:
+    async with home.database.transaction() as tx:
+        await tx.execute("update voidbot.people set erasing = true where id = $1", home.bo)
+    assert codes(await home.apply(note(home, "one", 0))) == ["person_erased"]
+    assert accepted(await home.apply(note(home, "two", 0), by=Emitter.OPERATOR)) == ["appended"]

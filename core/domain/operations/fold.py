@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from core.domain.ids import PersonId
 from core.domain.mind.codes import Accepted, Rejected, RejectionCode, Verdict
 from core.domain.mind.entries import Entry
 from core.domain.mind.facts import Emitter, Facts
@@ -36,7 +37,19 @@ def _refusal(operation: Operation, view: View, facts: Facts, expect: Mapping[str
         return Rejected(RejectionCode.MIND_PAUSED, "operation", "the mind is paused")
     if kind.model and (facts.packet is None or not facts.packet.rooms):
         return Rejected(RejectionCode.OPERATION_NOT_ALLOWED, "operation", "a model's words come from some room")
-    return operation.refer(view, facts) or _stale(operation, view, facts, expect) or operation.check(view, facts)
+    return (
+        operation.refer(view, facts)
+        or _stale(operation, view, facts, expect)
+        or operation.check(view, facts)
+        or _erased(facts)
+    )
+
+
+def _erased(facts: Facts) -> Rejected | None:
+    read = facts.packet.people if facts.packet is not None and facts.actor.kind.model else frozenset[PersonId]()
+    if read & facts.erased:
+        return Rejected(RejectionCode.PERSON_ERASED, "operation", "words of somebody who is being erased were read")
+    return None
 
 
 def _stale(operation: Operation, view: View, facts: Facts, expect: Mapping[str, int] | None) -> Rejected | None:
