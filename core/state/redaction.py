@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.domain.ids import PersonId
+from core.domain.mind.bodies import Kind
 from core.domain.mind.citing import anchors_of, cites_of, ref_of
 from core.domain.mind.codes import worded
 from core.domain.mind.entries import WHOLE, Key, hash_of
@@ -50,7 +51,8 @@ async def redact_before(tx: Tx, mind_id: str, row: JournalRow, operation: Operat
     """
     loss = _loss(row, operation, facts)
     resting = {each.seq: each for each in await _resting(tx, mind_id, row, operation, loss)}
-    also = {touched.key for each in resting.values() for touched in each.touched} - loss.keys
+    # What the mind runs by says nothing of anybody, and is touched by thousands of rows.
+    also = {t.key for each in resting.values() for t in each.touched if t.key.kind is not Kind.RUNTIME} - loss.keys
     rows = {each.seq: each for each in await journal.list_touching(tx, mind_id, row.seq, loss.keys | also)}
     last = {touched.key: seq for seq, each in sorted(rows.items()) for touched in each.touched}
     rows |= resting

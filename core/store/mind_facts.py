@@ -43,9 +43,10 @@ class Found:
 
 _MESSAGES = """
 select m.id, m.room_id, m.author_id, m.archived_seq, m.revision, m.sent_at,
-       m.deleted_at is null and not coalesce(p.erasing, false) as alive, m.kind = 'bot_reply' as own
+       m.deleted_at is null and not exists (
+         select from voidbot.people p where p.id in (m.author_id, m.proxy_of) and p.erasing) as alive,
+       m.kind = 'bot_reply' as own
 from voidbot.messages m join voidbot.communities c on c.id = m.community_id
-left join voidbot.people p on p.id = m.author_id
 where c.mind_id = $1 and m.id = any($2::bigint[])"""
 _QUOTED = """
 select m.id, m.revision, m.text from voidbot.messages m where m.id = any($1::bigint[])

@@ -158,3 +158,10 @@ async def test_nothing_is_made_of_words_that_are_being_erased(home: Home) -> Non
         await tx.execute("update voidbot.people set erasing = true where id = $1", home.bo)
     assert codes(await home.apply(note(home, "one", 0))) == ["person_erased"]
     assert accepted(await home.apply(note(home, "two", 0), by=Emitter.OPERATOR)) == ["appended"]
+
+
+async def test_what_was_said_through_a_proxy_proves_nothing_while_its_author_is_erased(home: Home) -> None:
+    async with home.database.transaction() as tx:
+        await tx.execute("update voidbot.messages set proxy_of = $2 where id = $1", home.messages[0], home.bo)
+        await tx.execute("update voidbot.people set erasing = true where id = $1", home.bo)
+    assert codes(await home.apply(note(home, "one", 0), by=Emitter.OPERATOR)) == ["unknown_reference"]
