@@ -18,6 +18,7 @@ from core.domain.operations.fold import Change, fold
 from core.domain.operations.keeping import UndoOperation
 from core.state.loading import Loaded, Loader, keys_of_anchor
 from core.state.redaction import redact_before
+from core.state.undoing import marks_after
 from core.store import journal, state
 from core.store.engine import Tx
 from core.store.journal import ACCEPTED, REJECTED, JournalRow, Touched
@@ -171,11 +172,10 @@ async def _write(tx: Tx, mind: Mind, batch: Batch, loaded: Loaded, decided: Sequ
 async def _follow(tx: Tx, mind: Mind, operation: Operation, loaded: Loaded, row: JournalRow) -> None:
     """Mark in the journal what an undo has undone, and take from it the words that are to be nowhere."""
     if isinstance(operation, UndoOperation):
-        undone = loaded.facts.undo[operation.seq].seqs
-        await journal.mark_undone(tx, mind.id, undone, row.seq)
-        for each in await journal.list_rows(tx, mind.id, undone):
-            if each.op == operation.operation:
-                await journal.mark_undone(tx, mind.id, journal.undone_by(each), None)
+        undone = await journal.list_rows(tx, mind.id, loaded.facts.undo[operation.seq].seqs)
+        marks = await marks_after(tx, mind.id, undone, row.seq)
+        for mark in sorted(set(marks.values()), key=lambda mark: mark or 0):
+            await journal.mark_undone(tx, mind.id, [seq for seq, each in marks.items() if each == mark], mark)
     elif row.effect in ("voided", "erased", "scrubbed"):
         await redact_before(tx, mind.id, row, operation, loaded.facts)
 

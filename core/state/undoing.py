@@ -32,20 +32,50 @@ async def undo_facts(tx: Tx, mind_id: str, seq: int) -> UndoFacts:
     return UndoFacts(seqs=seqs, before=before)
 
 
+async def marks_after(tx: Tx, mind_id: str, rows: Iterable[JournalRow], by: int) -> dict[int, int | None]:
+    """Return by which row each row is undone once `by` has undone these; None: it stands.
+
+    What an undo had undone stands again when the undo itself falls, and falls again when that is undone in its turn.
+    """
+    marks: dict[int, int | None] = {}
+    # Newest first: an undo falls before what it had undone may fall for itself.
+    open_ = [(row, by) for row in sorted(rows, key=lambda row: row.seq)]
+    while open_:
+        row, mark = open_.pop()
+        marks[row.seq] = mark or None
+        if row.op == UNDO:
+            others = await journal.list_rows(tx, mind_id, journal.undone_by(row))
+            open_ += [(each, 0 if mark else row.seq) for each in others]
+    return marks
+
+
 async def _with_dependents(tx: Tx, mind_id: str, row: JournalRow) -> list[JournalRow]:
     """Return the row and every later one that rests on it, newest first.
 
-    An undo that undid only later rows cancels with them, and neither counts.
+    An undo that undid only later rows cancels with them, and neither counts. One that goes along brings back what it
+    had undone; of that goes along what rests on any of these rows.
     """
-    found = {row.seq: row}
+    found, back = {row.seq: row}, dict[int, JournalRow]()
     open_ = [row]
     while open_:
         one = open_.pop()
-        for later in await journal.list_later(tx, mind_id, one.seq, [each.key for each in one.touched]):
-            if later.seq not in found and not _cancels(later, row.seq):
-                found[later.seq] = later
-                open_.append(later)
+        keys = [each.key for each in one.touched]
+        later = await journal.list_later(tx, mind_id, one.seq, keys)
+        later += [each for each in back.values() if each.seq > one.seq and _rests_on(each, keys)]
+        new = [each for each in later if each.seq not in found and not _cancels(each, row.seq)]
+        found |= {each.seq: each for each in new}
+        open_ += new
+        if any(each.op == UNDO for each in new):
+            marks = await marks_after(tx, mind_id, found.values(), -1)
+            standing = [seq for seq, mark in marks.items() if mark is None and seq > row.seq]
+            back = {each.seq: each for each in await journal.list_rows(tx, mind_id, standing)}
+            open_ = list(found.values())
     return [found[seq] for seq in sorted(found, reverse=True)]
+
+
+def _rests_on(row: JournalRow, keys: Iterable[Key]) -> bool:
+    names = {journal.name_of(key) for key in keys}
+    return not names.isdisjoint(row.cites) or not names.isdisjoint(journal.name_of(each.key) for each in row.touched)
 
 
 def _cancels(row: JournalRow, seq: int) -> bool:

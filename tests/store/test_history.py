@@ -144,6 +144,11 @@ async def test_an_undo_takes_back_one_operation_and_can_be_undone_itself(home: H
     assert codes(await home.apply(undo(1), by=Emitter.OPERATOR)) == ["not_live"]
     assert accepted(await home.apply(undo(3), by=Emitter.OPERATOR)) == ["undone"]
     assert await live(home) == ["one", "two"]
+    assert accepted(await home.apply(undo(5), by=Emitter.OPERATOR)) == ["undone"]  # the third way back
+    assert await live(home) == ["two"]
+    async with home.database.transaction() as tx:
+        rows = await journal.list_range(tx, home.mind_id, 0, 100)
+    assert [row.undone_by for row in rows if row.accepted] == [3, None, None, 6, None]
     await sound(home)
 
 
@@ -159,6 +164,32 @@ async def test_what_rests_on_it_goes_along_only_if_it_was_named(home: Home) -> N
     assert codes(await home.apply(undo(1, *now[1:-1]), by=Emitter.OPERATOR)) != []  # one is not named
     assert accepted(await home.apply(undo(1, *now[:-1]), by=Emitter.OPERATOR)) == ["undone"]
     assert "one" not in await live(home)
+    await sound(home)
+
+
+async def test_what_an_undo_brings_back_goes_along_if_it_rests_on_what_goes(home: Home) -> None:
+    await home.accept(note(home, "one", 0), note(home, "two", 1, target={"kind": "self", "id": "void"}, claim="B."))
+    bodies = [note(home, "x", n)["memory"] for n in (0, 1)]
+    lasting = bodies[0] | {"memoryId": "lasting", "kind": "project_seam"}
+    lasting["anchorRefs"] = [anchor for body in bodies for anchor in body["anchorRefs"]]
+    made = {"sourceMemoryIds": ["one", "two"], "proposalId": "idea", "lossNote": "What was said on the side is gone."}
+    await home.accept(
+        {"operation": "propose_memory_distillation", "candidate": lasting, **made},
+        {"operation": "apply_memory_distillation", "memory": lasting, **made},
+        by=Emitter.SLEEP, expect={"one": 1, "two": 1},
+    )  # fmt: skip
+    await home.accept(undo(1, 4, 3), by=Emitter.OPERATOR)
+    assert await live(home) == ["two"]
+    # That undo gave the second note back: it goes along, and so does the memory that would come back with it.
+    async with home.database.transaction() as tx:
+        assert (await undo_facts(tx, home.mind_id, 2)).seqs == (5, 4, 3, 2)
+    await home.accept(undo(2, 5, 4, 3), by=Emitter.OPERATOR)
+    assert await live(home) == ["one"]
+    async with home.database.transaction() as tx:
+        rows = await journal.list_range(tx, home.mind_id, 0, 100)
+    assert [row.undone_by for row in rows] == [None, 6, 6, 6, 6, None]
+    await home.accept(undo(6), by=Emitter.OPERATOR)
+    assert await live(home) == ["two"]
     await sound(home)
 
 
