@@ -37,6 +37,8 @@ async def erase_from_minds(hand: Hand, service: StateService, what: Erasure) -> 
 async def erase_from_mind(tx: Tx, service: StateService, mind_id: str, person_id: PersonId, plan: int) -> None:
     """Take a person out of one mind and its journal. `plan`: the erasure that this is a part of."""
     mind = await state.lock_mind(tx, mind_id)
+    if mind.last_seq == 0:  # nobody was noted there, not even by a reply that was under way
+        return
     names = [*await owned.list_names(tx, [person_id]), await people.account_of(tx, person_id)]
     names = [name for name in names if len(name) >= LEAST_NAME_CHARS]
     named = await state.list_naming(tx, mind_id, names)

@@ -48,6 +48,8 @@ select m.id, m.room_id, m.author_id, m.archived_seq, m.revision, m.sent_at,
        m.kind = 'bot_reply' as own
 from voidbot.messages m join voidbot.communities c on c.id = m.community_id
 where c.mind_id = $1 and m.id = any($2::bigint[])"""
+# Held until what rests on them is written: a deletion beside it waits, and its index then finds what to take back.
+_HELD_MESSAGES = f"{_MESSAGES} order by m.id for share of m"
 _QUOTED = """
 select m.id, m.revision, m.text from voidbot.messages m where m.id = any($1::bigint[])
 union all
@@ -212,7 +214,7 @@ async def list_surviving(tx: Tx, anchors: Iterable[Anchor]) -> frozenset[str]:
 
 async def _messages(tx: Tx, mind_id: str, ids: Iterable[MessageId]) -> dict[MessageId, MessageFact]:
     wanted = sorted(ids)
-    rows = await tx.fetch(_MESSAGES, mind_id, wanted) if wanted else []
+    rows = await tx.fetch(_HELD_MESSAGES, mind_id, wanted) if wanted else []
     return {
         MessageId(row["id"]): MessageFact(
             MessageId(row["id"]),

@@ -41,7 +41,9 @@ class Held:
 _COLUMNS = """e.kind, e.entry_id, e.version, e.body::text as body, e.sources, e.people, e.created_at, e.updated_at,
   e.retired_at, e.retired_reason, e.superseded_by, e.last_seq"""
 _MIND = "select id, version, last_seq, state_hash, paused, voidbot.now() as now from voidbot.minds where id = $1"
-_MINDS = "select id, version, last_seq, state_hash, paused, voidbot.now() as now from voidbot.minds order by id"
+_MINDS = """
+select id, version, last_seq, state_hash, paused, voidbot.now() as now from voidbot.minds
+where last_seq > 0 or paused order by id"""
 _LOCK = _MIND + " for update"
 _CREATE = "insert into voidbot.minds (id) values ($1) on conflict (id) do nothing"
 _ENTRIES = f"""
@@ -75,6 +77,8 @@ cross join unnest(o.cites) cited(ref) join unnest($1::bigint[]) c(id) on cited.r
 where o.cites && (select array_agg('message:' || g.id) from unnest($1::bigint[]) g(id)) and o.redacted_by is null
   and o.op <> all($2::text[]) order by 1, 2"""
 _MINDS_OF = """
+select c.mind_id from voidbot.memberships s join voidbot.communities c on c.id = s.community_id where s.person_id = $1
+union
 select mind_id from voidbot.state_entries where people @> array[$1::bigint] union
 select mind_id from voidbot.state_operations where verdict = 'rejected' and redacted_by is null
   and facts @> jsonb_build_object('packet', jsonb_build_object('people', jsonb_build_array($1::bigint))) order by 1"""
@@ -197,7 +201,7 @@ async def list_rooms(tx: Tx, mind_id: str) -> list[RoomId]:
 
 
 async def list_minds(tx: Tx) -> list[Mind]:
-    """Return every mind that something was ever proposed to."""
+    """Return every mind that something was ever proposed to, by id."""
     rows = await tx.fetch(_MINDS)
     return [mind for row in rows if (mind := _mind_of(row)) is not None]
 
@@ -211,7 +215,7 @@ async def list_resting(tx: Tx, messages: Sequence[MessageId], wordless: Sequence
 
 
 async def list_minds_of(tx: Tx, person_id: PersonId) -> list[str]:
-    """Return the minds that a person, or what a model read of theirs, is in."""
+    """Return the minds of a person's communities, and those that the person or what a model read of theirs is in."""
     return [row["mind_id"] for row in await tx.fetch(_MINDS_OF, person_id)]
 
 
