@@ -46,17 +46,19 @@ select id, version, last_seq, state_hash, paused, voidbot.now() as now from void
 where last_seq > 0 or paused order by id"""
 _LOCK = _MIND + " for update"
 _CREATE = "insert into voidbot.minds (id) values ($1) on conflict (id) do nothing"
+# By type one after the other: for any of several the planner, who does not know which, reads the whole table.
 _ENTRIES = f"""
 select {_COLUMNS} from voidbot.state_entries e
 join unnest($2::text[], $3::text[]) k(kind, entry_id) on e.kind = k.kind and e.entry_id = k.entry_id
 where e.mind_id = $1
-union
-select {_COLUMNS} from voidbot.state_entries e
-where e.mind_id = $1 and e.type = any($4::text[]) and e.retired_at is null
-  and ($5::bigint[] is null or e.type <> 'short_term' or e.sources && $5 or e.sources = '{{}}')"""
+union all
+select {_COLUMNS} from unnest($4::text[]) t(name) cross join lateral (
+  select * from voidbot.state_entries l where l.mind_id = $1 and l.type = t.name and l.retired_at is null
+    and ($5::bigint[] is null or t.name <> 'short_term' or l.sources && $5 or l.sources = '{{}}') offset 0) e"""
 _COUNTS = """
-select type, sources, count(*) as live from voidbot.state_entries
-where mind_id = $1 and type = any($2::text[]) and retired_at is null group by type, sources"""
+select t.name as type, e.sources, e.live from unnest($2::text[]) t(name) cross join lateral (
+  select l.sources, count(*) as live from voidbot.state_entries l
+  where l.mind_id = $1 and l.type = t.name and l.retired_at is null group by l.sources) e"""
 _ALL = f"select {_COLUMNS} from voidbot.state_entries e where e.mind_id = $1 order by e.kind, e.entry_id"
 _LIVE = f"select {_COLUMNS} from voidbot.state_entries e where e.mind_id = $1 and e.type = any($2::text[])" + (
     " and e.retired_at is null order by e.kind, e.entry_id"
@@ -162,7 +164,8 @@ async def load_entries(
         sorted(live),
         None if near is None else sorted(near),
     )
-    return [held_of(row) for row in rows]
+    once = {(row["kind"], row["entry_id"]): row for row in rows}
+    return [held_of(row) for row in once.values()]
 
 
 async def count_live(tx: Tx, mind_id: str, types: Iterable[str]) -> list[tuple[str, frozenset[RoomId], int]]:
