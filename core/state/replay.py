@@ -54,6 +54,7 @@ class Replay:
         self.hash = 0
         self.hashes: dict[Key, int] = {}
         self.rows = self.accepted = self.refused = 0
+        self.emptied = False
 
     def take(self, row: JournalRow) -> Difference | None:
         """Fold one row; return where it parts from what the row says."""
@@ -92,6 +93,8 @@ class Replay:
         if firm or row.facts.get("moved"):
             return None
         operation = read_operation(json.dumps(row.payload))
+        if not self.emptied:
+            return operation
         # What an erasure has emptied cannot be judged again; what was decided beside it stands.
         needs = operation.needs()
         keys = set(needs.entries).union(*(keys_of_anchor(anchor) for anchor in needs.anchors))
@@ -114,6 +117,7 @@ class Replay:
     def _sum(self, row: JournalRow) -> Difference | None:
         delta = 0
         for touched in row.touched:
+            self.emptied = self.emptied or "scrubbed" in touched.after["body"]
             delta += touched.after_hash - self.hashes.get(touched.key, 0)
             self.hashes[touched.key] = touched.after_hash
         if delta % WHOLE != row.delta:
