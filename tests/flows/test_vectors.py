@@ -107,9 +107,9 @@ async def test_a_question_without_a_shared_word_is_answered_by_likeness(fresh_ds
 
 async def test_an_endpoint_that_is_down_leaves_words_and_is_told_and_tried_again(fresh_dsn: str) -> None:
     embedder = WordEmbedder(alike=ALIKE)
-    embedder.down = Unavailable("embeddings: endpoint not reachable")
     async with line_with(fresh_dsn, [embedder]) as line:
         await open_room(line)
+        embedder.down = Unavailable("embeddings: endpoint not reachable")
         await line.say("Ana", "the blade of the laser cutter is dull again")
 
         async def told() -> bool:
