@@ -12,7 +12,6 @@ import re
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import IO, Any
 
 from core.domain.errors import InputRejected
@@ -28,7 +27,7 @@ from core.state.replay import fold_rows
 from core.state.service import StateService
 from core.store import journal, mind_facts, state
 from core.store.engine import Tx
-from core.store.journal import JournalRow, Touched, touched_of
+from core.store.journal import JournalRow, Touched
 from core.store.state import hash_bytes
 
 FORMAT = 1
@@ -92,7 +91,7 @@ async def write(tx: Tx, mind_id: str, file: IO[bytes]) -> dict[str, Any]:
 
         line(header)
         async for row in journal.walk(tx, mind_id, mind.last_seq):
-            line({"row": _line_of(row)})
+            line({"row": journal.image_of(row)})
         for entry in entries:
             line({"entry": image_of(entry)})
         packed.write(canonical({"sha256": digest.hexdigest()}) + b"\n")
@@ -206,60 +205,6 @@ def _voids(messages: Iterable[MessageId], cause: VoidCause) -> list[Item]:
     ]
 
 
-def _line_of(row: JournalRow) -> dict[str, Any]:
-    return {
-        "seq": row.seq,
-        "op": row.op,
-        "payload": row.payload,
-        "facts": row.facts,
-        "actor": [row.actor.kind.value, row.actor.ref, row.actor.run_id, row.actor.job_id],
-        "key": row.key,
-        "payloadHash": row.payload_hash.hex(),
-        "verdict": row.verdict,
-        "code": row.code,
-        "path": row.path,
-        "effect": row.effect,
-        "touched": [
-            {
-                "kind": each.key.kind.value,
-                "id": each.key.id,
-                "prev_seq": each.prev_seq,
-                "after_hash": hash_bytes(each.after_hash).hex(),
-                "after": each.after,
-            }
-            for each in row.touched
-        ],
-        "cites": list(row.cites),
-        "delta": hash_bytes(row.delta).hex(),
-        "at": wire_time(row.at),
-        "undoneBy": row.undone_by,
-        "redactedBy": row.redacted_by,
-    }
-
-
-def _row_of(value: Mapping[str, Any]) -> JournalRow:
-    kind, ref, run_id, job_id = value["actor"]
-    return JournalRow(
-        seq=value["seq"],
-        op=value["op"],
-        payload=value["payload"],
-        facts=value["facts"],
-        actor=Actor(Emitter(kind), ref, run_id, job_id),
-        key=value["key"],
-        payload_hash=bytes.fromhex(value["payloadHash"]),
-        verdict=value["verdict"],
-        code=value["code"],
-        path=value["path"],
-        effect=value["effect"],
-        touched=tuple(map(touched_of, value["touched"])),
-        cites=tuple(value["cites"]),
-        delta=int(value["delta"], 16),
-        at=datetime.fromisoformat(value["at"]),
-        undone_by=value["undoneBy"],
-        redacted_by=value["redactedBy"],
-    )
-
-
 def _read(file: IO[bytes]) -> tuple[dict[str, Any], list[JournalRow], list[dict[str, Any]]]:
     try:
         lines = list(_lines(file))
@@ -270,7 +215,7 @@ def _read(file: IO[bytes]) -> tuple[dict[str, Any], list[JournalRow], list[dict[
         if json.loads(lines[-1]) != {"sha256": digest}:
             raise InputRejected("file: is cut or was changed: its last line is not the hash of the rest")
         header = {name: header[name] for name in ("format", "schema", "mind", "rows", "entries", "stateHash", "at")}
-        rows = [_row_of(each["row"]) for each in body if "row" in each]
+        rows = [journal.row_of_image(each["row"]) for each in body if "row" in each]
         return header, rows, [each["entry"] for each in body if "entry" in each]
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
         raise InputRejected("file: is no `*.voidstate.jsonl.gz`, or is cut; export it again") from exc

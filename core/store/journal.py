@@ -119,7 +119,7 @@ async def find_decided(tx: Tx, mind_id: str, keys: Iterable[str]) -> dict[str, J
 
 async def append(tx: Tx, mind: Mind, rows: Sequence[JournalRow]) -> None:
     """Add rows; their numbers follow the last one of the mind."""
-    await tx.execute(_APPEND, mind.id, [_image_of(row) for row in rows])
+    await tx.execute(_APPEND, mind.id, [image_of(row) for row in rows])
 
 
 async def find_row(tx: Tx, mind_id: str, seq: int) -> JournalRow | None:
@@ -196,11 +196,11 @@ async def mark_undone(tx: Tx, mind_id: str, seqs: Iterable[int], by: int | None)
 async def redact(tx: Tx, mind_id: str, rows: Sequence[JournalRow]) -> None:
     """Replace what rows say, after an erasure; their verdicts stay."""
     await tx.execute(_OPEN, "open")
-    await tx.execute(_REDACT, mind_id, [_image_of(row) for row in rows])
+    await tx.execute(_REDACT, mind_id, [image_of(row) for row in rows])
     await tx.execute(_OPEN, "")
 
 
-def row_of(row: Row) -> JournalRow:
+def row_of(row: Row | dict[str, Any]) -> JournalRow:
     """Return a row of the table as a value."""
     return JournalRow(
         seq=row["seq"],
@@ -229,7 +229,8 @@ def touched_of(value: dict[str, Any]) -> Touched:
     return Touched(key, value["prev_seq"], int(value["after_hash"], 16), value["after"])
 
 
-def _image_of(row: JournalRow) -> dict[str, Any]:
+def image_of(row: JournalRow) -> dict[str, Any]:
+    """Return a row as JSON values: what the table is given, and what a file holds."""
     return {
         "seq": row.seq,
         "op": row.op,
@@ -262,3 +263,20 @@ def _image_of(row: JournalRow) -> dict[str, Any]:
         "undone_by": row.undone_by,
         "redacted_by": row.redacted_by,
     }
+
+
+def row_of_image(image: dict[str, Any]) -> JournalRow:
+    """Return the row that an image shows.
+
+    Raises:
+        LookupError, TypeError, ValueError: It shows none.
+    """
+    return row_of(
+        {
+            **image,
+            "idempotency_key": image["key"],
+            "payload_hash": bytes.fromhex(image["payload_hash"]),
+            "delta": bytes.fromhex(image["delta"]),
+            "at": datetime.fromisoformat(image["at"]),
+        }
+    )
