@@ -8,7 +8,7 @@ _WORD = re.compile(r"[a-z_]{1,40}")
 
 
 class RejectionCode(StrEnum):
-    """Every code a refusal can carry, by group: form, reference, meaning, lifecycle, audience, order, undo."""
+    """Every code a refusal can carry, by group: form, reference, meaning, lifecycle, audience, order, undo, pass."""
 
     BAD_JSON = "bad_json"
     UNKNOWN_OPERATION = "unknown_operation"
@@ -70,6 +70,13 @@ class RejectionCode(StrEnum):
     NOT_UNDOABLE = "not_undoable"
     UNDO_HAS_DEPENDENTS = "undo_has_dependents"
     UNDO_REDACTED = "undo_redacted"
+
+    SELF_ORBIT = "self_orbit"
+    SPEECH_PRESSURE_UNRESOLVED = "speech_pressure_unresolved"
+    SHORT_TERM_LEFT_AFTER_SLEEP = "short_term_left_after_sleep"
+    SLEEP_RETURNED_NOTHING_UNDER_PRESSURE = "sleep_returned_nothing_under_pressure"
+    BULK_PRUNE = "bulk_prune"
+    NOT_CONSERVED = "not_conserved"
 
 
 @dataclass(frozen=True, slots=True)
