@@ -13,7 +13,8 @@ from core.domain.rooms import RoomKind, RoomMode
 
 JsonSchema = Mapping[str, object]
 Handle = NewType("Handle", str)
-"""What the model sees in place of an id: `m3` message, `p2` person, `k1` passage, `d1` lines of a file, `n1` memory."""
+"""What the model sees in place of an id: `m3` message, `p2` person, `k1` passage, `d1` lines of a file, `n1` entry of
+the mind, `r1` room."""
 
 
 class Tier(StrEnum):
@@ -161,6 +162,7 @@ class SourceKind(StrEnum):
     PASSAGE = "passage"
     FILE = "file"
     MEMORY = "memory"
+    ROOM = "room"
 
 
 @dataclass(frozen=True, slots=True)

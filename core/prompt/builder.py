@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from core.domain.images import NO_SIGHT, Image
+from core.domain.operations.forms import forms_of
+from core.domain.packets import PassContext
 from core.domain.prompt import (
     LeftOutReason,
     ModelRequest,
@@ -15,6 +17,7 @@ from core.domain.prompt import (
     PromptKind,
     PromptMessage,
     PromptTooLarge,
+    RepairNote,
     RequestContext,
     Role,
     Section,
@@ -24,6 +27,7 @@ from core.domain.relative import part_of_day, relative, weekday
 from core.domain.rooms import RoomKind
 from core.prompt.fences import Fence, Handles, clean_text, marker_of
 from core.prompt.material import NOUNS, Workbench, chat_parts, check_audience
+from core.prompt.packets import PASS_INPUTS, Piece, check_chronology, check_readable, fill, pieces_of, share_out
 from core.prompt.sections import CAPS, FIXED_CAPS, Fitted, Item, Part, allot, fit, scale_of
 from core.prompt.templates import Template, digest
 from core.prompt.tokens import (
@@ -47,6 +51,8 @@ TEMPLATE_INPUTS: Mapping[str, frozenset[str]] = {
     "now": frozenset({"weekday", "part", "asker", "when"}),
     "repair": frozenset({"path", "expected"}),
     "span": frozenset({"body"}),
+    "proposals": frozenset({"schema", "forms"}),
+    **PASS_INPUTS,
     **{name: frozenset({"body"}) for name in CAPS},
 }
 """The templates of a chat prompt and what the builder gives to each; the catalog holds them to it."""
@@ -106,6 +112,59 @@ class PromptBuilder:
             bound_tokens=hard_bound(request, policy.bound_factor),
         )
 
+    def build_pass(self, role: Role, context: PassContext, policy: PromptPolicy) -> Prompt:
+        """Return the prompt of a pass: what it may propose in the form of its operations, and its packet, cut to fit.
+
+        Raises:
+            PromptTooLarge, AudienceViolation, MarkerInData: As for `build`.
+            ChronologyLeak: Code's own words tell an absolute time.
+        """
+        check_readable(context)
+        meter, budget = _measure(policy, 0)
+        fence = Fence(marker_of(context.nonce), context.now, Handles())
+        system = {
+            "role": role.body,
+            "output": self.templates["proposals"].render(
+                schema=policy.output_schema is not None, forms=forms_of(role.operations)
+            ),
+        }
+        asked, given = self.templates[context.template], self._given(context, fence)
+        pieces = pieces_of(context, Workbench(fence, meter, budget), meter.cost(fence.end() + _GAP))
+        note = self._note(dict.fromkeys(context.names, _COUNT_MOST), context.names)
+        empty = asked.render(**dict.fromkeys(asked.inputs, "") | given | {"left_out": note})
+        costs = {name: meter.cost(text + _GAP) for name, text in system.items()} | {"turn": meter.cost(empty + _GAP)}
+        shares = share_out(pieces, budget - sum(costs.values()))
+        fitted = {each.part.name: fill(each, shares[each.part.name]) for each in pieces}
+        missing = {name: section.dropped for name, section in fitted.items()}
+        bodies = {
+            name: "".join(item.text for item in section.items) + fence.end() if section.items else ""
+            for name, section in fitted.items()
+        }
+        check_chronology([*system.values(), empty])
+        user = asked.render(**bodies | given | {"left_out": self._note(missing, context.names)})
+        request = _request(system | {"turn": user}, policy)
+        sections = [Section(name, cost, cost, False, 1, 0, ()) for name, cost in costs.items()]
+        sections += [_section_of(each, fitted[each.part.name], shares[each.part.name]) for each in pieces]
+        shown = frozenset(handle for section in fitted.values() for item in section.items for handle in item.handles)
+        return Prompt(
+            request=request,
+            sections=tuple(sections),
+            handles=fence.handles.resolve(shown),
+            estimated_tokens=sum(section.tokens for section in sections) + _wrapping_tokens(policy),
+            bound_tokens=hard_bound(request, policy.bound_factor),
+        )
+
+    def _given(self, context: PassContext, fence: Fence) -> dict[str, str | bool]:
+        """Return what a pass's template is given beside the pieces."""
+        local = context.now.astimezone(context.tz)
+        repair = "\n\n".join(self._repair_of(note) for note in context.repair)
+        return {
+            "fence": self.templates["fence"].render(marker=fence.marker),
+            "now": f"{weekday(local)} {part_of_day(local)}",
+            "repair": repair,
+            **context.switches,
+        }
+
     def _system(self, role: Role, context: RequestContext, policy: PromptPolicy) -> dict[str, str]:
         """Return the texts before the talk, by section; empty where there is nothing to say."""
         kind = context.room.kind
@@ -149,17 +208,19 @@ class PromptBuilder:
             case PromptKind.REPAIR | PromptKind.SUMMARIZE:
                 if context.repair is None:
                     raise ValueError("a repair prompt needs a repair note")
-                path = clean_text(context.repair.path).replace("\n", " ")[:_PATH_CHARS]
-                expected = clean_text(context.repair.expected)[:_EXPECTED_CHARS]
-                return self.templates["repair"].render(path=path, expected=expected)
+                return self._repair_of(context.repair)
         assert_never(kind)
+
+    def _repair_of(self, note: RepairNote) -> str:
+        path = clean_text(note.path).replace("\n", " ")[:_PATH_CHARS]
+        return self.templates["repair"].render(path=path, expected=clean_text(note.expected)[:_EXPECTED_CHARS])
 
     def _rules(self, rules: tuple[str, ...]) -> str:
         return self.templates["rules"].render(rules=[{"text": rule} for rule in rules]) if rules else ""
 
-    def _note(self, missing: Mapping[str, int]) -> str:
+    def _note(self, missing: Mapping[str, int], nouns: Mapping[str, str] = NOUNS) -> str:
         """Return the note of what is missing, in counts; empty if nothing is."""
-        counted = [(NOUNS[name], count) for name, count in missing.items() if count]
+        counted = [(nouns[name], count) for name, count in missing.items() if count]
         items: list[dict[str, str | bool]] = [
             {"count": str(min(count, _COUNT_MOST)), "noun": noun, "more": place < len(counted)}
             for place, (noun, count) in enumerate(counted, start=1)
@@ -170,6 +231,18 @@ class PromptBuilder:
         if kind is PromptKind.SUMMARIZE and name == "passages":
             name = "span"
         return self.templates[name].render(body="".join(item.text for item in items) + fence.end())
+
+
+def _section_of(piece: Piece, fitted: Fitted, share: int) -> Section:
+    return Section(
+        name=piece.part.name,
+        tokens=piece.frame + sum(item.cost for item in fitted.items) if fitted.items else 0,
+        budget=share,
+        trimmed=fitted.trimmed,
+        items_kept=len(fitted.items),
+        items_dropped=fitted.dropped,
+        provenance=tuple(item.provenance for item in fitted.items),
+    )
 
 
 _NO_ROOM = "not shown: there was no room for it"

@@ -90,6 +90,7 @@ _LETTERS = {
     SourceKind.PASSAGE: "k",
     SourceKind.FILE: "d",
     SourceKind.MEMORY: "n",
+    SourceKind.ROOM: "r",
 }
 
 

@@ -36,6 +36,15 @@ _CODES: dict[str, RejectionCode] = {
     **dict.fromkeys(("json_invalid",), RejectionCode.BAD_JSON),
 }
 _OWN = {"bad_id", "bad_timestamp", "bad_type", "out_of_range"}
+_HANDLED = {"person": SourceKind.PERSON, "room": SourceKind.ROOM}
+_NUMBERED = {
+    **dict.fromkeys(
+        ("sourceMessageId", "replyToMessageId", "lastReviewedMessageId"), (SourceKind.MESSAGE, SourceKind.PASSAGE)
+    ),
+    "channelId": (SourceKind.ROOM,),
+}
+_ENTRY_IDS = ("emoryIds", "emoryId", "hreadId", "ressureId", "nterventionId", "roposalId", "valueId", "noteId")
+"""How the names of fields end that hold ids of entries, with or without a word before."""
 _LIFTED = ("anchor:missing", "evidence:missing", "topic:", "repo:", "source_pressure:", "safety:urgent")
 
 
@@ -164,17 +173,17 @@ def _resolved(name: str, value: Any, reading: Reading) -> Any:
         inner = {key: _resolved(key, each, reading) for key, each in value.items()}
         if name == "target" and inner.get("kind") == "room" and inner.get("id") == "here" and reading.here is not None:
             inner["id"] = str(reading.here)
-        if name == "target" and inner.get("kind") == "person":
-            inner["id"] = _key(inner.get("id"), reading, SourceKind.PERSON) or inner.get("id")
+        if name == "target" and inner.get("kind") in _HANDLED:
+            inner["id"] = _key(inner.get("id"), reading, _HANDLED[inner["kind"]]) or inner.get("id")
         return inner
     if isinstance(value, list):
         return [_resolved(name, each, reading) for each in value]
     if name == "ref":
         return _ref(value, reading)
-    if name in ("sourceMessageId", "replyToMessageId", "lastReviewedMessageId"):
-        key = _key(value, reading, SourceKind.MESSAGE, SourceKind.PASSAGE)
+    if name in _NUMBERED:
+        key = _key(value, reading, *_NUMBERED[name])
         return int(key) if key is not None and key.isdecimal() else value
-    if name.endswith(("MemoryIds", "MemoryId", "threadId", "pressureId")):
+    if name.endswith(_ENTRY_IDS):
         return _key(value, reading, SourceKind.MEMORY) or value
     return value
 

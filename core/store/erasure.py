@@ -143,6 +143,7 @@ update voidbot.message_revisions set text = null where message_id = any($1::bigi
     Eraser("profile_facts", _M, _FACTS_WITHOUT_PROOF, _BATCH),
     Eraser("fact_anchors", _M, "delete from voidbot.fact_anchors where message_id = any($1::bigint[])", _BATCH),
     Eraser("person_names", _M, _SHOWN_NAMES, _BATCH),
+    Eraser("pass_artifacts", _M, "delete from voidbot.pass_artifacts where messages && $1::bigint[]", _BATCH),
     Eraser("messages", _M, _BURY, _BATCH),
     # Speech: what was said to the person, and what was made from the person's words
     Eraser("outbox", _S, f"""
@@ -164,6 +165,8 @@ update voidbot.receipts set gates = '{{}}', sections = '[]', guards = '[]' where
 delete from voidbot.decisions where id in (
     select x.id from voidbot.decisions x where x.person_id = $1 and $5::bigint[] is null
       and {_WITHIN.format(at="x.at")} limit $6)""", _LIMITS),
+    Eraser("pass_artifacts", _S, """
+delete from voidbot.pass_artifacts where people @> array[$1::bigint]""", _PERSON, whole=True),
     # Profile: facts, links, plans, files
     Eraser("profile_facts", _P, """
 delete from voidbot.profile_facts where person_id = $1 and ($2::bigint[] is null or sources && $2)""",

@@ -18,6 +18,7 @@ PERSONAL = frozenset(
         "messages",
         "outbox",
         "outbox_parts",
+        "pass_artifacts",
         "people",
         "person_links",
         "person_names",

@@ -104,6 +104,11 @@ async def list_rooms(tx: Tx, community_id: CommunityId) -> list[Room]:
     return [room_of(row) for row in await tx.fetch(_ROOM + " where c.id = $1 order by r.name, r.id", community_id)]
 
 
+async def list_mind_rooms(tx: Tx, mind_id: str) -> list[Room]:
+    """Return the rooms of all communities that share a mind."""
+    return [room_of(row) for row in await tx.fetch(_ROOM + " where c.mind_id = $1 order by r.id", mind_id)]
+
+
 async def count_rooms(tx: Tx) -> int:
     """Return how many rooms there are."""
     return int(await tx.fetchval("select count(*) from voidbot.rooms"))

@@ -456,6 +456,45 @@ _table(
     Index("state_operations_cites_idx", "cites", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
 )  # fmt: skip
 
+# Unattended work (owner: passes)
+_table(
+    "pass_runs", _id(), _text("mind_id", None), _text("pass", None), _text("group_key", None), _text("slot_key", None),
+    Column("slot", DateTime(timezone=True), nullable=False), _text("origin", None), _text("mode", "normal"), _text("state", "ready"),
+    _text("phase", "gate"), Column("n", Integer, nullable=False, server_default=text("1")),
+    Column("attempt", Integer, nullable=False, server_default=text("1")), Column("asks", Integer, nullable=False, server_default=text("0")),
+    _text("reason"), _text("role_hash"), _at("created_at"), _at("started_at", null=True), _at("finished_at", null=True),
+    UniqueConstraint("slot_key"), Index("pass_runs_newest_idx", "mind_id", "pass", "group_key", "id"),
+    Index(
+        "pass_runs_active_idx", "mind_id", "pass", "group_key", unique=True,
+        postgresql_where=text("state = any (array['ready'::text, 'running'::text, 'waiting'::text])"),
+    ),
+)  # fmt: skip
+_table(
+    "pass_slots", Column("mind_id", Text, primary_key=True), Column("pass", Text, primary_key=True),
+    Column("group_key", Text, primary_key=True), Column("slot", DateTime(timezone=True), nullable=False), _text("label", None),
+)  # fmt: skip
+_table(
+    "pass_phases", _ref("run_id", "pass_runs", key=True), Column("n", Integer, primary_key=True, autoincrement=False), _text("phase", None),
+    Column("attempt", Integer, nullable=False), _text("outcome", None), _text("code"), _json("counts"), _text("model"), _int("tokens_in"),
+    _int("tokens_out"), _int("usd_micro"), _text("prompt_hash"), _at("started_at", null=True), _at("finished_at"),
+)  # fmt: skip
+_table(
+    "pass_artifacts", _ref("run_id", "pass_runs", key=True), Column("name", Text, primary_key=True), Column("body", JSONB, nullable=False),
+    Column("people", ARRAY(BigInteger), nullable=False, server_default=text("'{}'")),
+    Column("messages", ARRAY(BigInteger), nullable=False, server_default=text("'{}'")),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("pass_artifacts_people_idx", "people", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    Index("pass_artifacts_messages_idx", "messages", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+)  # fmt: skip
+_table(
+    "pass_windows", Column("consumer", Text, primary_key=True), _ref("room_id", "rooms", key=True), _int("first_id", None),
+    Column("attempts", Integer, nullable=False, server_default=text("0")), Column("size", Integer, nullable=False),
+)  # fmt: skip
+_table(
+    "pass_controls", Column("mind_id", Text, primary_key=True), Column("pass", Text, primary_key=True),
+    Column("paused", Boolean, nullable=False), _at("until", null=True), _text("reason"), _at("set_at"),
+)  # fmt: skip
+
 # Settings, accounts of acts (owners: settings, audit)
 _table(
     "settings", Column("scope", Text, primary_key=True), Column("scope_id", Text, primary_key=True), Column("name", Text, primary_key=True),

@@ -54,6 +54,7 @@ OWNERS: dict[str, set[str]] = {
     "audit": {"audit"},
     "state": {"minds", "state_entries"},
     "journal": {"state_operations"},
+    "passes": {"pass_runs", "pass_slots", "pass_phases", "pass_artifacts", "pass_windows", "pass_controls"},
 }
 SECOND_WRITERS = {
     ("messages", "imports"): "a history goes in batch by batch, in statements over a whole batch",

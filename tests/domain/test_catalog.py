@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.errors import Misconfigured
+from core.domain.operations.catalog import OPERATIONS
 from core.domain.prompt import Tier
 from core.prompt.catalog import load_catalog
 from core.prompt.stock import VARIABLES, StockKey, shuffled_index
@@ -82,7 +83,7 @@ def test_a_skill_is_read_when_role_and_skill_name_each_other(root: Path) -> None
 def test_known_operations_and_tools_may_be_named(root: Path) -> None:
     before = "tools: []\noperations: [record_short_term_memory]"
     edit(root, "agents/voice.agent.md", before, "tools: [look]\noperations: [keep]")
-    assert load_catalog(root, operations={"keep"}, tools={"look"}).roles["voice"].operations == ("keep",)
+    assert load_catalog(root, operations={*OPERATIONS, "keep"}, tools={"look"}).roles["voice"].operations == ("keep",)
 
 
 VOICE, WARM, TURN, EN, DE = (
@@ -177,7 +178,7 @@ def test_an_empty_role_stops_the_start(root: Path) -> None:
 def test_a_pack_that_names_an_operation_stops_the_start(root: Path) -> None:
     edit(root, WARM, "Warm does not mean long.", "Call keep_note often.")
     with pytest.raises(Misconfigured, match="speaks of `keep_note`"):
-        load_catalog(root, operations={"keep_note", "record_short_term_memory"})
+        load_catalog(root, operations={*OPERATIONS, "keep_note"})
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ class UpsertOpenCase(Operation):
     source_message_id: RowId
     status: OpenStatus
     summary: Text2000
-    last_touched_at: Moment
+    last_touched_at: Moment | None = None
     why_it_matters: Text2000 | None = None
     anchor_refs: Anchors = ()
     tags: Tags | None = None
@@ -205,7 +205,7 @@ class UpsertOpenCase(Operation):
 
     def _touched(self, facts: Facts) -> datetime:
         # A model sees no clock, so its times are guesses.
-        return facts.now if facts.actor.kind.model else self.last_touched_at
+        return facts.now if self.last_touched_at is None or facts.actor.kind.model else self.last_touched_at
 
     def _newer(self, facts: Facts) -> bool:
         about = facts.messages[MessageId(self.source_message_id)]
