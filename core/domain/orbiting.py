@@ -64,7 +64,7 @@ def self_directed(thought: Thought, own_repo: str, machinery: frozenset[str]) ->
     if about.kind in (TargetKind.SELF, TargetKind.SYSTEM):
         return True
     if about.kind is TargetKind.REPO:
-        return bool(own_repo) and about.id.casefold() == own_repo.casefold()
+        return about.id.casefold() == own_repo.casefold()
     names = [token for token in concrete_tokens(thought) if _WORD.search(token)]
     if names:
         return all(_named(token, machinery) for token in names)

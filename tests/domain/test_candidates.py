@@ -71,14 +71,14 @@ def test_approved_speech_comes_first_then_what_is_owed_then_what_matters_and_wai
     there = (
         of("d", priority=0.4, age=3 * HOUR),
         of("b", priority=0.9),
-        of("e", priority=0.4, age=2 * HOUR),
-        of("c", priority=0.4, age=3 * HOUR),
+        of("c", priority=0.4, age=2 * HOUR),
+        of("e", priority=0.4, age=3 * HOUR),
         of("a", priority=0.1, kind="direct_reply", delivery_target=REPLY),
         of("f", priority=0.0, status="approved"),
         of("g", priority=0.2, delivery_target=REPLY),
     )
-    assert [entry.id for entry in in_turn(there, OBLIGATIONS)] == ["f", "a", "b", "c", "d", "e", "g"]
-    assert [entry.id for entry in in_turn(there, frozenset())] == ["f", "b", "c", "d", "e", "g", "a"]
+    assert [entry.id for entry in in_turn(there, OBLIGATIONS)] == ["f", "a", "b", "d", "e", "c", "g"]
+    assert [entry.id for entry in in_turn(there, frozenset())] == ["f", "b", "d", "e", "c", "g", "a"]
 
 
 def test_what_has_no_place_or_is_not_queued_has_no_turn() -> None:

@@ -77,7 +77,7 @@ def refused(*operations: Operation, **more: Any) -> list[int]:
     [
         ({"target": {"kind": "self", "id": "void"}}, True),
         ({"target": {"kind": "system", "id": "clock"}}, True),
-        ({"target": OURS}, True),
+        ({"target": {"kind": "repo", "id": "VOIDBOT"}}, True),
         ({"target": {"kind": "repo", "id": "routes"}, "claim": RESIDUE}, False),
         ({"target": ROOMS, "claim": RESIDUE}, True),
         ({"target": ROOMS, "claim": None, "question": RESIDUE}, True),
@@ -85,6 +85,8 @@ def refused(*operations: Operation, **more: Any) -> list[int]:
         ({"target": ROOMS, "claim": "`core/passes/run.py` broke the map of @ana."}, False),
         ({"target": ROOMS, "claim": "The scheduler of the tram line skips two stops."}, False),
         ({"target": ROOMS, "claim": "Ana wrote a prompt for the poem contest from memory."}, False),
+        ({"target": ROOMS, "claim": "The prompt loses memory often."}, False),
+        ({"target": ROOMS, "claim": "The scheduler is on."}, False),
         ({"target": ROOMS, "claim": "The kiln wants 12 new bricks."}, False),
     ],
     ids=str,
