@@ -1,7 +1,18 @@
 """Checks of single settings; each refuses with what is wrong, the setting says what to set."""
 
 import re
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What is said of a setting beside its type. `says_something_empty`: an empty value is not the same as none."""
+
+    says_something_empty: bool = False
+
+
+SAYS_SOMETHING_EMPTY = Marked(says_something_empty=True)
 
 
 def lower(value: object) -> object:

@@ -1,7 +1,8 @@
 """The only reader of the environment: every setting, typed, with its default and what to set.
 
 Its law: a value that is wrong, and a `VOIDBOT_` name that nobody knows, stop the start; nothing is guessed.
-Variables of the process stand above those of the file `.env` in the project folder; empty ones count as unset.
+Variables of the process stand above those of the file `.env` in the project folder; empty ones count as unset, but
+for those whose emptiness says something: an empty switch is off.
 """
 
 import difflib
@@ -26,9 +27,10 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource
 
 from bot.archive_settings import ArchiveSettings
 from bot.model_list import Listed, Model, ModelEntry, build_model, read_list
+from bot.pass_settings import PassSettings
 from bot.platform_settings import PlatformSettings, Words
 from bot.search_settings import MINILM, OFF, SearchSettings
-from bot.setting_checks import base_url, lower, people, zone
+from bot.setting_checks import SAYS_SOMETHING_EMPTY, base_url, lower, people, zone
 from core.domain.errors import Misconfigured
 from core.domain.jobs import MOST_SLOTS
 from core.providers.minilm import MODEL
@@ -196,6 +198,7 @@ class Settings(BaseModel):
     platforms: PlatformSettings = Field(PlatformSettings(), exclude=True)
     search: SearchSettings = Field(SearchSettings(), exclude=True)
     archive: ArchiveSettings = Field(ArchiveSettings(), exclude=True)
+    passes: PassSettings = Field(PassSettings(), exclude=True)
 
     @property
     def http_outside(self) -> bool:
@@ -235,21 +238,28 @@ class Settings(BaseModel):
         return self
 
 
-SECTIONS: tuple[type[BaseModel], ...] = (Settings, PlatformSettings, SearchSettings, ArchiveSettings)
+SECTIONS: tuple[type[BaseModel], ...] = (Settings, PlatformSettings, SearchSettings, ArchiveSettings, PassSettings)
+SAYING = frozenset(
+    field.alias
+    for section in SECTIONS
+    for field in section.model_fields.values()
+    if SAYS_SOMETHING_EMPTY in field.metadata
+)
+"""Variables that say something when they are empty."""
 
 
 class Environment:
     """The variables a process was given. Sections of adapters are read from the same ones."""
 
     def __init__(self, variables: Mapping[str, str], folder: Path = PROJECT) -> None:
-        self._variables = {name: value for name, value in variables.items() if value.strip()}
+        self._variables = _said(variables)
         self._folder = folder
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None, folder: Path = PROJECT) -> Self:
         """Return the variables of `environ` (None: of this process) above those of `folder/.env`."""
         given = os.environ if environ is None else environ  # noqa: TID251  # the only reader
-        return cls({**_dot_env(folder / ".env"), **{k: v for k, v in given.items() if v.strip()}}, folder)
+        return cls({**_dot_env(folder / ".env"), **_said(given)}, folder)
 
     def secret(self, name: str) -> SecretStr | None:
         """Return the value of one variable whose name stands in a file; None if it is not set."""
@@ -295,8 +305,8 @@ class Environment:
         search = search.model_copy(update={"entries": listed.embeddings})
         if lines := [*lines, *search.wrong()]:
             raise SettingsError(lines)
-        more = {"platforms": read[PlatformSettings], "search": search, "archive": read[ArchiveSettings]}
-        return settings.model_copy(update={"models": listed.models, **more})
+        more = {"platforms": read[PlatformSettings], "archive": read[ArchiveSettings], "passes": read[PassSettings]}
+        return settings.model_copy(update={"models": listed.models, "search": search, **more})
 
     def _unknown(self, models: Iterable[type[BaseModel]]) -> list[str]:
         known = sorted({name for model in models for name in variable_names(model)})
@@ -311,6 +321,11 @@ class Environment:
 def variable_names(model: type[BaseModel]) -> Mapping[str, str]:
     """Return the variables that `model` reads, each with its field's name."""
     return {field.alias: name for name, field in model.model_fields.items() if field.alias}
+
+
+def _said(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that say something."""
+    return {name: value for name, value in variables.items() if value.strip() or name in SAYING}
 
 
 def _dot_env(path: Path) -> dict[str, str]:

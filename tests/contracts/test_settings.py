@@ -11,10 +11,14 @@ from pydantic.fields import FieldInfo
 
 from bot.archive_settings import ArchiveSettings
 from bot.model_list import EmbeddingEntry, ModelEntry
+from bot.pass_settings import PassSettings
 from bot.platform_settings import PlatformSettings
 from bot.search_settings import SearchSettings
 from bot.settings import PROJECT, Environment, Settings, SettingsError, variable_names
+from core.domain.mind.speech import CandidateKind
+from core.domain.passes import PassName, PassPolicy
 from core.domain.prompt import Tier
+from core.domain.speaking import SpeechRules
 from core.providers.model_settings import ModelSettings, Prices
 
 LISTED = """
@@ -117,6 +121,19 @@ def test_names_of_others_and_of_the_suite_are_left_alone() -> None:
         ("OPENAI_BASE_URL", "ftp://somewhere"),
         ("OPENAI_BASE_URL", "http://me:hunter2@somewhere/v1"),
         ("QDRANT_URL", "http://me:hunter2@somewhere"),
+        ("VOIDBOT_RUMINATION", "enabled"),
+        ("VOIDBOT_SLEEP", "yes please"),
+        ("VOIDBOT_MOOD", "2"),
+        ("VOIDBOT_RUMINATION_MINUTES", "14"),
+        ("VOIDBOT_RUMINATION_MINUTES", "1441"),
+        ("VOIDBOT_QUIET_HOURS", "22:00"),
+        ("VOIDBOT_QUIET_HOURS", "22:00-22:00"),
+        ("VOIDBOT_SLEEP_TIMES", "3:75/90m"),
+        ("VOIDBOT_SLEEP_TIMES", "03:30/4h"),
+        ("VOIDBOT_SLEEP_ZONE", "Middle/Earth"),
+        ("VOIDBOT_SPEECH_THRESHOLD", "1.1"),
+        ("VOIDBOT_SPEECH_APPROVAL", "gossip"),
+        ("VOIDBOT_PASS_SLOTS", "0"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_its_name_and_what_to_set(name: str, value: str) -> None:
@@ -247,6 +264,43 @@ def test_a_key_without_a_model_and_a_paid_model_without_a_price_are_noted() -> N
     assert load(OPENAI_API_KEY="k", VOIDBOT_MODEL="m", **priced).notes() == ()
 
 
+# Unattended work
+
+
+def test_unset_it_runs_as_the_domain_has_it() -> None:
+    passes = load().passes
+    assert passes.speech == SpeechRules()
+    assert (passes.policy.on, passes.policy.rumination_every) == (PassPolicy().on, PassPolicy().rumination_every)
+    assert passes.policy.quiet is not None and not passes.policy.thinks_when_quiet
+    assert passes.origins()["VOIDBOT_SLEEP"] == ("on", None)
+
+
+@pytest.mark.parametrize("spelling", ["off", "OFF", "false", "0", "no", "", "  ", " No "])
+def test_every_spelling_of_off_is_off(spelling: str) -> None:
+    policy = load(VOIDBOT_RUMINATION=spelling, VOIDBOT_SLEEP=spelling, VOIDBOT_MOOD=spelling).passes.policy
+    assert policy.on == {PassName.UPKEEP}
+
+
+@pytest.mark.parametrize("spelling", ["on", "True", "1", "YES"])
+def test_every_spelling_of_on_is_on(spelling: str) -> None:
+    settings = load(VOIDBOT_RUMINATION=spelling, VOIDBOT_SLEEP="off")
+    assert settings.passes.policy.on == {PassName.RUMINATION, PassName.MOOD, PassName.UPKEEP}
+    assert settings.passes.origins()["VOIDBOT_RUMINATION"] == ("on", "VOIDBOT_RUMINATION")
+
+
+def test_an_empty_switch_of_the_process_stands_above_the_file(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("VOIDBOT_RUMINATION=on\nVOIDBOT_SLEEP=\n")
+    assert load(tmp_path, VOIDBOT_RUMINATION="").passes.policy.on == {PassName.MOOD, PassName.UPKEEP}
+
+
+def test_quiet_hours_and_what_wants_approval_can_be_none_and_hours_cannot_be_guessed() -> None:
+    passes = load(VOIDBOT_QUIET_HOURS="", VOIDBOT_SPEECH_APPROVAL=" ").passes
+    assert passes.policy.quiet is None and passes.speech.approval == frozenset()
+    chosen = load(VOIDBOT_SPEECH_APPROVAL="direct_reply, self_advocacy,", VOIDBOT_SLEEP_TIMES="4h/1h").passes
+    assert chosen.speech.approval == {CandidateKind.DIRECT_REPLY, CandidateKind.SELF_ADVOCACY}
+    assert "stands alone" in refused(VOIDBOT_SLEEP_TIMES="4h/1h, 03:30/90m")[0]
+
+
 # Sections of adapters
 
 
@@ -279,7 +333,7 @@ def example() -> dict[str, str]:
 
 def fields() -> dict[str, FieldInfo]:
     """Every variable that is read, with its field."""
-    models: list[type[BaseModel]] = [Settings, PlatformSettings, SearchSettings, ArchiveSettings]
+    models: list[type[BaseModel]] = [Settings, PlatformSettings, SearchSettings, ArchiveSettings, PassSettings]
     return {name: model.model_fields[field] for model in models for name, field in variable_names(model).items()}
 
 
