@@ -165,6 +165,12 @@ EVERYWHERE = (
     " select $1, id, 'console', 'ana-4711.zip' from voidbot.rooms limit 1",
     "insert into voidbot.receipt_sources (outbox_id, n, kind, ref, audience)"
     " select outbox_id, 0, 'message', $3::bigint::text, array[room_id] from voidbot.receipts",
+    "insert into voidbot.pass_runs (mind_id, pass, group_key, slot_key, slot, origin)"
+    " values ('m', 'rumination', 'g', 'm/rumination/g/1', voidbot.now(), 'scheduled')",
+    "insert into voidbot.pass_artifacts (run_id, name, body, people, expires_at)"
+    " select id, 'answer', '\"copperfoxcombination\"', array[$1::bigint], 'infinity' from voidbot.pass_runs",
+    "insert into voidbot.pass_artifacts (run_id, name, body, messages, expires_at)"
+    " select id, 'packet', '{\"recent\": \"ana-4711\"}', array[$3::bigint], 'infinity' from voidbot.pass_runs",
 )
 
 
