@@ -13,6 +13,7 @@ from core.domain.pressure import Charge, Inputs, charge_of, is_asleep, relax, st
 from tests.domain.minds import NOW, make_candidate, make_pressure_item, make_thread, read
 
 STEP = timedelta(minutes=5)
+DAY = timedelta(days=1)
 START = Pressure(stepped_at=NOW)
 NAP = read(Sleep, is_napping=True, nap_id="nap:1", nap_started_at=NOW - STEP, nap_ends_at=NOW + timedelta(hours=1))
 
@@ -162,3 +163,25 @@ def test_a_nudged_mood_stays_within_bounds() -> None:
     nudged = nudge(MOODS, {"irritation": 0.2, "calm": -0.2}).dimensions
     assert nudged == {"irritation": pytest.approx(1.0), "calm": pytest.approx(0.3)}
     assert nudge(MOODS, {"irritation": 0.2, "calm": 0.0}).dimensions["irritation"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("sleep", "need", "confession"),
+    [(Sleep(), 0.50, 0.375), (NAP.model_copy(update={"nap_ends_at": NOW + 3 * DAY}), 0.24, 0.687)],
+)
+def test_left_alone_it_comes_to_rest_awake_and_asleep(sleep: Sleep, need: float, confession: float) -> None:
+    rest = step(START, Inputs(sleep=sleep), NOW + DAY)
+    assert numbers(rest)[:3] == (need, 0.0, confession)
+
+
+@pytest.mark.parametrize("minutes", [1, 15, 30, 60])
+def test_ticks_of_other_lengths_end_nearly_where_those_of_five_minutes_do(minutes: int) -> None:
+    inputs = Inputs(spoke_at=NOW, threads=(thread(desire_to_speak=0.7),), items=(WORLD,))
+    found = {}
+    for every in (5, minutes):
+        at, now = NOW, START
+        while at < NOW + DAY:
+            at += timedelta(minutes=every)
+            now = step(now, inputs, at)
+        found[every] = numbers(now)
+    assert found[minutes] == pytest.approx(found[5], abs=0.004)
