@@ -3,7 +3,6 @@
 Its law: a switch is on or off in so many words; an empty one means off, and a word that is neither stops the start.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -11,18 +10,15 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from bot.setting_checks import SAYS_SOMETHING_EMPTY, zone
+from core.domain.errors import InputRejected
 from core.domain.jobs import MOST_SLOTS
 from core.domain.mind.speech import CandidateKind
 from core.domain.passes import PassName, PassPolicy
 from core.domain.quiet import read_quiet_hours
+from core.domain.sleeping import Schedule, read_schedule
 from core.domain.speaking import SpeechRules
 
 _WORDS = {"on": "on", "true": "on", "1": "on", "yes": "on", "off": "off", "false": "off", "0": "off", "no": "off"}
-_WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)/(\d{1,3})([mh])")
-_INTERVAL = re.compile(r"(\d{1,3})([mh])/(\d{1,3})([mh])")
-_UNIT = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
-LONGEST_NAP = timedelta(hours=3)
-SWITCHES = ("on", "off")
 
 
 def _switch(value: object) -> object:
@@ -38,20 +34,11 @@ def _quiet(text: str) -> str:
 
 
 def _naps(text: str) -> str:
-    lengths = [_length(part.strip()) for part in text.split(",")]
-    if any(not timedelta() < length <= LONGEST_NAP for length in lengths):
-        raise ValueError("a nap lasts up to 3 hours")
-    if len(lengths) > 1 and _INTERVAL.fullmatch(text.split(",")[0].strip()):
-        raise ValueError("an interval stands alone")
+    try:
+        read_schedule(text, "UTC")
+    except InputRejected as exc:  # it shows what was written, which settings never do
+        raise ValueError("is no time to nap, longer than 3 hours, or two naps overlap") from exc
     return text.strip()
-
-
-def _length(part: str) -> timedelta:
-    if window := _WINDOW.fullmatch(part):
-        return int(window[3]) * _UNIT[window[4]]
-    if interval := _INTERVAL.fullmatch(part):
-        return int(interval[3]) * _UNIT[interval[4]]
-    raise ValueError("must be times with lengths, such as 03:30/90m, or an interval, such as 4h/1h")
 
 
 def _kinds(value: object) -> object:
@@ -155,6 +142,10 @@ class PassSettings(BaseModel):
             threshold_open=self.speech_threshold_open,
             approval=frozenset(self.speech_approval),
         )
+
+    def schedule(self, zone: str) -> Schedule:
+        """Return when a mind naps. `zone`: its community's, which counts unless a zone is set."""
+        return read_schedule(self.sleep_times, self.sleep_zone or zone)
 
     def origins(self) -> dict[str, tuple[object, str | None]]:
         """Return every setting by its variable: its value, and whether the variable has set it (None: the default)."""

@@ -18,6 +18,7 @@ from bot.settings import PROJECT, Environment, Settings, SettingsError, variable
 from core.domain.mind.speech import CandidateKind
 from core.domain.passes import PassName, PassPolicy
 from core.domain.prompt import Tier
+from core.domain.sleeping import read_schedule
 from core.domain.speaking import SpeechRules
 from core.providers.model_settings import ModelSettings, Prices
 
@@ -298,7 +299,13 @@ def test_quiet_hours_and_what_wants_approval_can_be_none_and_hours_cannot_be_gue
     assert passes.policy.quiet is None and passes.speech.approval == frozenset()
     chosen = load(VOIDBOT_SPEECH_APPROVAL="direct_reply, self_advocacy,", VOIDBOT_SLEEP_TIMES="4h/1h").passes
     assert chosen.speech.approval == {CandidateKind.DIRECT_REPLY, CandidateKind.SELF_ADVOCACY}
-    assert "stands alone" in refused(VOIDBOT_SLEEP_TIMES="4h/1h, 03:30/90m")[0]
+    assert "no time to nap" in refused(VOIDBOT_SLEEP_TIMES="4h/1h, 03:30/90m")[0]
+
+
+def test_naps_are_counted_in_the_zone_that_is_set_else_in_the_community_s() -> None:
+    assert load().passes.schedule("Asia/Tokyo") == read_schedule("03:30/90m", "Asia/Tokyo")
+    chosen = load(VOIDBOT_SLEEP_ZONE="Europe/Rome", VOIDBOT_SLEEP_TIMES="14:00/1h,03:30/90m").passes
+    assert chosen.schedule("Asia/Tokyo") == read_schedule("03:30/90m,14:00/1h", "Europe/Rome")
 
 
 # Sections of adapters
