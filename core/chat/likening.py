@@ -41,7 +41,7 @@ class Likening:
         }
         if not old:
             return Similarity()
-        found = await self._vectors({*new.values(), *old.values()})
+        found = await self.vectors({*new.values(), *old.values()})
         if found is None:
             return Similarity()
         model, vectors = found
@@ -52,7 +52,7 @@ class Likening:
         }
         return Similarity(model, scores)
 
-    async def _vectors(self, texts: Collection[str]) -> tuple[str, dict[str, Vector]] | None:
+    async def vectors(self, texts: Collection[str]) -> tuple[str, dict[str, Vector]] | None:
         """Return the vectors of texts, asking only for those that are not known of the model that is read now."""
         if self.likeness is None:
             return None

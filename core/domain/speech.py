@@ -170,3 +170,18 @@ def _room_gate(room: Room, addressed_by: frozenset[Address], now_local: datetime
     if room.quiet_hours is not None and room.quiet_hours.covers(now_local):
         return SilenceReason.QUIET_HOURS
     return None
+
+
+def speech_key(mind_id: str, candidate_id: str, attempt: int) -> str:
+    """Return the key under which the outbox holds one attempt at saying a candidate.
+
+    Ids of candidates are a model's own words: two minds may well use the same one.
+    """
+    return f"{SpeechKind.SPEECH}:{candidate_id}#{attempt}@{mind_id}"
+
+
+def candidate_of_key(dedupe: str) -> str | None:
+    """Return the candidate that something in the outbox was made from; None if it was made from none."""
+    head, _, rest = dedupe.partition(":")
+    candidate_id, mark, _ = rest.partition("#")
+    return candidate_id if head == SpeechKind.SPEECH and mark else None

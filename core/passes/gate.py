@@ -69,7 +69,7 @@ class Gate:
         opened = await self._see(tx, run, grouped=grouped)
         if isinstance(opened, Skip):
             return opened
-        refusal = await self._held_back(tx, run, now) or await self._failing(tx, run, now, every)
+        refusal = await self.held_back(tx, run, now) or await self._failing(tx, run, now, every)
         refusal = refusal or await look(tx, run, opened)
         if refusal is None and quiet and run.origin is not Origin.MANUAL and self.is_quiet(opened, now):
             refusal = None if self.policy.thinks_when_quiet else Skip(SkipReason.QUIET)
@@ -110,7 +110,7 @@ class Gate:
             return Skip(SkipReason.NO_ROOMS)
         return Opened(place, rooms)
 
-    async def _held_back(self, tx: Tx, run: Run, now: datetime) -> Skip | None:
+    async def held_back(self, tx: Tx, run: Run, now: datetime) -> Skip | None:
         """Return whether the pass is paused. Data that cannot be understood counts as a pause."""
         mind = await state.find_mind(tx, run.mind_id)
         if mind is not None and mind.paused:

@@ -1,0 +1,98 @@
+"""Something said unasked on its way: the row of the outbox, the job that sends it, the draft of its receipt."""
+
+from dataclasses import dataclass
+
+from core.chat.work import send_job
+from core.domain.ids import OutboxId, PersonId
+from core.domain.mind.entries import Entry
+from core.domain.mind.speech import Candidate
+from core.domain.passes import Run
+from core.domain.prompt import SourceKind
+from core.domain.speech import Draft, Receipt, ReceiptSource, SpeechKind, speech_key
+from core.passes.situation import Situation
+from core.store import jobs, outbox, speaking
+from core.store.engine import Tx
+from core.store.places import Place
+from core.store.speaking import Making
+
+UNASKED, OWED = "speech:unasked", "speech:owed"
+"""The rules by which something was said, as receipts name them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """A candidate that may be said, in the words that may be said. `fired`: guards that changed them."""
+
+    entry: Entry
+    body: Candidate
+    place: Place
+    text: str
+    fired: tuple[str, ...]
+    owed: bool
+
+
+async def queue_speech(tx: Tx, run: Run, said: Saying, situation: Situation) -> OutboxId | None:
+    """Queue it to be sent once; None if this try stands in the outbox already."""
+    room = said.place.room
+    reply = situation.reply_of(said.body)
+    draft = Draft(
+        kind=SpeechKind.SPEECH,
+        room_id=room.id,
+        front_end=room.key.platform,
+        reply_to=None if reply is None else reply.ref,
+        text=said.text,
+        audience=said.entry.sources | {room.id},
+        dedupe=speech_key(run.mind_id, said.entry.id, said.body.attempts),
+    )
+    trace = f"run:{run.id}"
+    outbox_id = await outbox.add(tx, draft, community_id=room.community_id, trace=trace, asked_at=None)
+    if outbox_id is None:
+        return None
+    person: PersonId | None = None if reply is None else reply.author_id
+    job = send_job(
+        outbox_id,
+        front_end=draft.front_end,
+        community_id=room.community_id,
+        room_id=room.id,
+        person_id=person,
+        trace=trace,
+    )
+    (job_id,) = await jobs.enqueue(tx, [job])
+    making = await speaking.find_making(tx, run.mind_id, said.entry.id)
+    receipt = _receipt(run, said, situation, making)
+    await outbox.add_receipt(tx, outbox_id, receipt, room_id=room.id, person_id=person, job_id=job_id)
+    return outbox_id
+
+
+def _receipt(run: Run, said: Saying, situation: Situation, making: Making) -> Receipt:
+    return Receipt(
+        trigger=f"candidate:{said.entry.id}",
+        rule=OWED if said.owed else UNASKED,
+        provider=making.provider or "code",
+        model=making.model,
+        usd_micro=making.usd_micro,
+        input_tokens=making.tokens_in,
+        output_tokens=making.tokens_out,
+        prompt_sha256=making.prompt_hash,
+        role=making.author,
+        attempts=said.body.attempts + 1,
+        guards=said.fired,
+        gates={
+            "mode": said.place.room.mode,
+            "settings_version": said.place.community.settings_version,
+            "run": run.id,
+            "made_in_run": making.run_id,
+        },
+        sources=_sources(said, situation),
+    )
+
+
+def _sources(said: Saying, situation: Situation) -> tuple[ReceiptSource, ...]:
+    """Return what it rests on: itself, the memories and the pressure that it was made from, what it answers."""
+    entries = {said.entry.id: said.entry.sources}
+    entries |= {id_: fact.sources for id_, fact in situation.basis_of(said.body).items()}
+    rests_on = [ReceiptSource(SourceKind.MEMORY, id_, sources) for id_, sources in entries.items()]
+    reply = situation.reply_of(said.body)
+    if reply is not None:
+        rests_on.append(ReceiptSource(SourceKind.MESSAGE, str(reply.id), frozenset({reply.room_id})))
+    return tuple(rests_on)
