@@ -1,0 +1,1 @@
+"""Unattended work as a whole: each pass from its slot to what it leaves behind."""
