@@ -19,7 +19,7 @@ import structlog
 from bot.clock import SystemClock
 from bot.commands import question_of
 from bot.commands.telling import tell_person
-from bot.kinds import Parts, kinds_of
+from bot.kinds import Parts, kinds_of, passes_of
 from bot.observability import Metrics, configure_logs
 from bot.readiness import checks_of
 from bot.search_wiring import begin_search, open_search
@@ -182,7 +182,7 @@ async def open_app(
             storage=storage,
             receiver=_receiver(parts),
             worker=_worker(parts, roles),
-            scheduler=Scheduler(storage.database, clock, search.embedders) if Role.SCHEDULER in roles else None,
+            scheduler=_scheduler(parts, roles),
             page=page,
         )
 
@@ -242,12 +242,18 @@ def _receiver(parts: Parts) -> Receiver:
     )
 
 
+def _scheduler(parts: Parts, roles: frozenset[Role]) -> Scheduler | None:
+    if Role.SCHEDULER not in roles:
+        return None
+    return Scheduler(parts.database, parts.clock, parts.search.embedders, passes_of(parts).planner)
+
+
 def _worker(parts: Parts, roles: frozenset[Role]) -> Worker | None:
     """Return a worker for the pools of these roles; what is sent goes through the process with the connection."""
     settings = parts.settings
     pools = {f"send/{name}": settings.send_slots for name in parts.front_ends}
     if Role.WORKER in roles:
-        pools |= {"chat": settings.chat_slots, "upkeep": settings.upkeep_slots}
+        pools |= {"chat": settings.chat_slots, "upkeep": settings.upkeep_slots, "pass": settings.passes.slots}
     if not pools:
         return None
     return Worker(

@@ -8,6 +8,7 @@ from bot.commands import COMMANDS
 from bot.commands.dispatch import Dispatcher
 from bot.commands.spec import Services
 from bot.observability import Metrics
+from bot.pass_wiring import PassParts
 from bot.search_wiring import SearchParts, search_kinds
 from bot.settings import PROJECT, Settings
 from bot.tracing import traced
@@ -82,7 +83,19 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
         Kind(name="retract", pool="upkeep", payload=RetractWork, run=traced(retracting.run), timeout_s=600),
         Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=traced(syncs.run), timeout_s=1800),
     ]
-    return {kind.name: kind for kind in (*found, *vectors)}
+    return {kind.name: kind for kind in (*found, *vectors, passes_of(parts).kind)}
+
+
+def passes_of(parts: Parts) -> PassParts:
+    """Return the parts of passes."""
+    return PassParts(
+        settings=parts.settings,
+        clock=parts.clock,
+        minds=parts.minds,
+        router=parts.router,
+        metrics=parts.metrics,
+        fault=parts.fault,
+    )
 
 
 def _erasing(parts: Parts) -> ErasureService:

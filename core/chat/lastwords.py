@@ -10,7 +10,7 @@ from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Claim, GaveUp
 from core.domain.speech import OutboxState, SilenceReason
 from core.prompt.stock import StockKey
-from core.store import inbox, outbox, places
+from core.store import inbox, outbox, passes, places
 from core.store.engine import Tx
 
 
@@ -29,6 +29,8 @@ class LastWords:
                 await self._turn(tx, claim, SummaryWork.model_validate(dict(claim.payload)), why)
             case "send":
                 await self._answer(tx, SendWork.model_validate(dict(claim.payload)))
+            case "pass":
+                await passes.give_up(tx, int(str(claim.payload["run_id"])), "job_dead")
             case _:
                 pass  # nobody waits for it; the dead letter and the log tell the operator
 

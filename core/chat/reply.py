@@ -18,6 +18,7 @@ from core.chat.proposing import Shown
 from core.chat.stage import Stage
 from core.chat.typing import typing_in
 from core.chat.voice import Voice
+from core.chat.waking import wake
 from core.chat.work import TurnWork
 from core.domain.audience import InRoom, Private, Venue
 from core.domain.budgets import Draw, Reservation, UsageRow
@@ -216,6 +217,7 @@ class Replier:
         if reason is not None:
             await self._stay_silent(tx, turn, room, community, reason)
             return Ok()
+        await wake(tx, self.minds, community.mind_id, ctx)
         await inbox.start_turn(tx, turn_id)
         readable = await self._readable(tx, turn, place)
         hits = await search_all(tx, _query_of(turn, place, readable, now), room.id, near)

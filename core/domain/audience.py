@@ -3,11 +3,15 @@
 Unknown is closed; a derived thing is never freer than what it was made from.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core.domain.ids import CommunityId, PersonId, RoomId
+
+LONGEST_NAME = 160
+"""How long the name of an audience group can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +171,15 @@ def groups(world: World) -> dict[RoomId, str]:
             roles = ",".join(map(str, sorted(room.history.roles)))
             users = ",".join(map(str, sorted(room.history.users)))
             everyone = "*" if room.history.everyone else ""
-            found[room.room_id] = f"{room.community_id}:{everyone}r{roles}u{users}"
+            found[room.room_id] = _short(f"{room.community_id}:{everyone}r{roles}u{users}")
     return found
+
+
+def _short(name: str) -> str:
+    """Return a name that a key can hold: of a long list the beginning and its hash."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME - 33]}#{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def usable(sources: Iterable[RoomId], readable: frozenset[RoomId]) -> bool:

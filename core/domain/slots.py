@@ -49,7 +49,11 @@ class Interval:
 
 
 class CatchUp(StrEnum):
-    """What becomes of slots that were missed: worked off to the end, the newest if it is young, or one for all."""
+    """What becomes of slots that were missed.
+
+    Worked off to the end by the newest, the newest alone and if it is young, or one for all: `INTEGRATE` makes up for
+    their whole time, so that none of them was missed.
+    """
 
     DRAIN = "drain"
     LATEST = "latest"
@@ -80,7 +84,7 @@ def due(schedule: Interval, policy: CatchUp, last: datetime | None, now: datetim
     young = now - newest.at < 2 * schedule.every
     run = newest if policy is not CatchUp.LATEST or young else None
     older = count - 1 if run is not None else count
-    told = min(older, MOST_ROWS)
+    told = 0 if policy is CatchUp.INTEGRATE else min(older, MOST_ROWS)
     first = count - older
     missed = tuple(schedule.back(newest, first + n) for n in reversed(range(told)))
     return Due(run, missed, older - told)

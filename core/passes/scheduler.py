@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
@@ -12,6 +12,7 @@ from core.domain.errors import BotError
 from core.domain.jobs import UPKEEP_HEAD_START_S, KeyScope, NewJob
 from core.passes.embedding import queue_embedding
 from core.passes.indexing import queue_indexing
+from core.passes.planning import Clockwork, Planner
 from core.passes.reembedding import queue_reembedding
 from core.ports import Clock
 from core.store import jobs
@@ -20,6 +21,7 @@ from core.store.engine import Database, Tx
 log = structlog.get_logger()
 
 UPKEEP_EVERY = timedelta(minutes=5)
+PLAN_EVERY = timedelta(minutes=1)
 INDEX_EVERY = timedelta(seconds=2)
 """How often rooms are looked for in which messages wait for the index."""
 
@@ -28,17 +30,19 @@ INDEX_EVERY = timedelta(seconds=2)
 class Scheduler:
     """Queues unattended work. Any number may run: a slot's key lets one of them through.
 
-    `models`: the names of those that make vectors here; without one nothing is looked for.
+    `models`: the names of those that make vectors here; without one nothing is looked for. `planner`: the passes.
     """
 
     database: Database
     clock: Clock
     models: Collection[str] = ()
+    planner: Planner | None = None
+    clockwork: Clockwork = field(default_factory=Clockwork)
 
     async def run(self) -> None:
         """Tick until cancelled; the first tick comes at once."""
         ticks = AsyncIOScheduler(timezone="UTC")
-        for call, every in ((self.tick, UPKEEP_EVERY), (self.look, INDEX_EVERY)):
+        for call, every in ((self.tick, UPKEEP_EVERY), (self.look, INDEX_EVERY), (self.plan, PLAN_EVERY)):
             ticks.add_job(
                 call,
                 "interval",
@@ -50,6 +54,7 @@ class Scheduler:
         ticks.start()
         try:
             await self.tick()
+            await self.plan()
             await asyncio.Event().wait()
         finally:
             ticks.shutdown(wait=False)
@@ -58,6 +63,16 @@ class Scheduler:
         """Queue what is due; a store that is down is logged and asked again at the next tick."""
         slot = slot_of(self.clock.now(), UPKEEP_EVERY)
         await self._queue(lambda tx: jobs.enqueue(tx, [upkeep_job(slot)]))
+
+    async def plan(self) -> None:
+        """Begin the runs of passes that are due."""
+        now, planner = self.clock.now(), self.planner
+        if planner is None:
+            return
+        if not self.clockwork.believes(now, self.clock.monotonic()):
+            log.warning("scheduler.clock_jumped")
+            return
+        await self._queue(lambda tx: planner.claim_due(tx, now))
 
     async def look(self) -> None:
         """Queue the indexing of what was said or changed since, and what waits for vectors."""

@@ -1,6 +1,5 @@
 """Runs of passes in Postgres: slots claimed once, phases, what they saved, and what is paused."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -60,6 +59,9 @@ _CLOSE = """
 update voidbot.pass_runs set state = $2, phase = $3, n = n + 1, attempt = $4, reason = $5, asks = asks + $6,
   finished_at = case when $2 in ('ready', 'running', 'waiting') then null else voidbot.now() end
 where id = $1"""
+_GIVE_UP = """
+update voidbot.pass_runs set state = 'failed', reason = $2, finished_at = voidbot.now()
+where id = $1 and state in ('ready', 'running', 'waiting')"""
 _PHASE = """
 insert into voidbot.pass_phases (run_id, n, phase, attempt, outcome, code, counts, model, tokens_in, tokens_out,
   usd_micro, prompt_hash, started_at)
@@ -74,7 +76,7 @@ _NEWEST = f"""
 select {_COLUMNS} from voidbot.pass_runs where ($1::text is null or mind_id = $1) and ($2::text is null or pass = $2)
   and ($3::text is null or group_key = $3) and ($4::bigint is null or id < $4) order by id desc limit $5"""
 _PHASES = """
-select n, phase, attempt, outcome, code, counts::text as counts, model, tokens_in, tokens_out, usd_micro, started_at,
+select n, phase, attempt, outcome, code, counts, model, tokens_in, tokens_out, usd_micro, started_at,
   finished_at from voidbot.pass_phases where run_id = $1 order by n"""
 _CONTROLS = """
 select pass, paused, until, reason, set_at from voidbot.pass_controls where mind_id = $1 order by pass"""
@@ -89,6 +91,11 @@ _SAVE_WINDOW = """
 insert into voidbot.pass_windows (consumer, room_id, first_id, attempts, size) values ($1, $2, $3, $4, $5)
 on conflict (consumer, room_id) do update set first_id = excluded.first_id, attempts = excluded.attempts,
   size = excluded.size"""
+_NEWS = """
+select w.room_id, (select count(*) from (select 1 from voidbot.messages m where m.room_id = w.room_id
+    and m.archived_seq > coalesce((e.body->>'lastSeq')::bigint, 0) limit 1000) n) as news
+from unnest($2::bigint[]) w(room_id) left join voidbot.state_entries e on e.mind_id = $1
+  and e.kind = 'void.moderation_cursor' and e.entry_id = 'cursor:rumination:' || w.room_id"""
 _FORGET_WINDOW = "delete from voidbot.pass_windows where consumer = $1 and room_id = any($2::bigint[])"
 
 
@@ -209,9 +216,9 @@ async def claim(tx: Tx, runs: Sequence[NewRun]) -> list[Run]:
         }
         for run in runs
     ]
-    claimed = [_run_of(row) for row in await tx.fetch(_CLAIM, json.dumps(rows))]
+    claimed = [_run_of(row) for row in await tx.fetch(_CLAIM, rows)]
     if timed := [row for row in rows if row["origin"] in (Origin.SCHEDULED, Origin.CATCH_UP)]:
-        await tx.execute(_REMEMBER, json.dumps(timed))
+        await tx.execute(_REMEMBER, timed)
     return [run for run in claimed if run.state is RunState.READY]
 
 
@@ -226,12 +233,17 @@ async def close(
     started_at: datetime | None = None,
 ) -> None:  # fmt: skip
     """Write down how a phase went and where the run stands after it."""
-    counts = json.dumps({name: count for name, count in counts_of(result).items() if count})
+    counts = {name: count for name, count in counts_of(result).items() if count}
     await tx.execute(
         _PHASE, run.id, run.n, run.phase.value, run.attempt, outcome_of(result), code_of(result), counts,
         use.model, use.tokens_in, use.tokens_out, use.usd_micro, use.prompt_hash, started_at,
     )  # fmt: skip
     await tx.execute(_CLOSE, run.id, step.state.value, step.phase.value, step.attempt, step.reason, asked)
+
+
+async def give_up(tx: Tx, run_id: int, reason: str) -> None:
+    """End a run whose job came to nothing; one that is over stays as it is."""
+    await tx.execute(_GIVE_UP, run_id, reason)
 
 
 async def put(
@@ -244,13 +256,13 @@ async def put(
     messages: Iterable[MessageId] = (),
 ) -> None:
     """Keep something that a phase found, for the next ones and for 14 days. `people`: whose words it has."""
-    await tx.execute(_PUT, run_id, name, json.dumps(body), sorted(people), sorted(messages), KEEP_ARTIFACTS)
+    await tx.execute(_PUT, run_id, name, dict(body), sorted(people), sorted(messages), KEEP_ARTIFACTS)
 
 
 async def get(tx: Tx, run_id: int, name: str) -> dict[str, Any] | None:
     """Return what a phase kept; None if it is not there, or was erased."""
     value = await tx.fetchval(_GET, run_id, name)
-    return None if value is None else dict(json.loads(value) if isinstance(value, str) else value)
+    return None if value is None else dict(value)
 
 
 async def find(tx: Tx, run_id: int) -> Run | None:
@@ -277,7 +289,7 @@ async def list_phases(tx: Tx, run_id: int) -> list[PhaseRow]:
     """Return how each phase of a run went, in order."""
     return [
         PhaseRow(
-            row["n"], row["phase"], row["attempt"], row["outcome"], row["code"], json.loads(row["counts"]),
+            row["n"], row["phase"], row["attempt"], row["outcome"], row["code"], row["counts"],
             PhaseUse(row["model"], row["tokens_in"], row["tokens_out"], row["usd_micro"]),
             row["started_at"], row["finished_at"],
         )
@@ -301,6 +313,11 @@ async def pause(tx: Tx, mind_id: str, name: PassName | None, until: datetime | N
 async def resume(tx: Tx, mind_id: str, name: PassName | None) -> bool:
     """Let it run again; return whether it was held back."""
     return bool(await tx.execute(_RESUME, mind_id, EVERY if name is None else name.value))
+
+
+async def count_news(tx: Tx, mind_id: str, rooms: Iterable[int]) -> dict[int, int]:
+    """Return how many messages of each room were not thought over yet, counted up to 1,000."""
+    return {row["room_id"]: row["news"] for row in await tx.fetch(_NEWS, mind_id, sorted(rooms))}
 
 
 async def find_window(tx: Tx, consumer: str, room_id: int) -> WindowTry | None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 
 import pytest
 
@@ -71,7 +72,10 @@ async def kinds(fresh_dsn: str) -> AsyncIterator[tuple[dict[str, AnyKind], Datab
 def _payload(kind: AnyKind) -> dict[str, object]:
     required = {name: field.annotation for name, field in kind.payload.model_fields.items() if field.is_required()}
     some = {str: "one", int: 1}
-    fields = {name: some.get(annotation, (1,)) for name, annotation in required.items()}
+    enums = {
+        each: next(iter(each)) for each in required.values() if isinstance(each, type) and issubclass(each, StrEnum)
+    }
+    fields = {name: (some | enums).get(annotation, (1,)) for name, annotation in required.items()}
     return dict(kind.payload.model_validate(fields).model_dump(mode="json"))
 
 
