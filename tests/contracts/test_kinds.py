@@ -72,10 +72,12 @@ async def kinds(fresh_dsn: str) -> AsyncIterator[tuple[dict[str, AnyKind], Datab
 def _payload(kind: AnyKind) -> dict[str, object]:
     required = {name: field.annotation for name, field in kind.payload.model_fields.items() if field.is_required()}
     some = {str: "one", int: 1}
-    enums = {
-        each: next(iter(each)) for each in required.values() if isinstance(each, type) and issubclass(each, StrEnum)
+    fields = {
+        name: next(iter(annotation))
+        if isinstance(annotation, type) and issubclass(annotation, StrEnum)
+        else some.get(annotation, (1,))
+        for name, annotation in required.items()
     }
-    fields = {name: (some | enums).get(annotation, (1,)) for name, annotation in required.items()}
     return dict(kind.payload.model_validate(fields).model_dump(mode="json"))
 
 

@@ -22,10 +22,10 @@ BEFORE_SPRING, BEFORE_AUTUMN = datetime(2026, 3, 28, tzinfo=UTC), datetime(2026,
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
-def through(schedule: Schedule, ticks: list[datetime], **more: bool) -> list[Sleep]:
+def through(schedule: Schedule, ticks: list[datetime], *, owed: bool = False) -> list[Sleep]:
     found, now = [], Sleep()
     for tick in ticks:
-        now = at(schedule, now, tick, **more)
+        now = at(schedule, now, tick, owed=owed)
         found.append(now)
     return found
 
@@ -75,7 +75,8 @@ def test_an_interval_counts_from_the_waking() -> None:
 def test_whenever_it_is_looked_naps_never_drift_overlap_or_come_twice(
     schedule: Schedule, start: datetime, gaps: list[int], owed: bool
 ) -> None:
-    now, tick, naps = Sleep(), start, {}
+    now, tick = Sleep(), start
+    naps: dict[str, tuple[datetime, datetime]] = {}
     for gap in gaps:
         tick += gap * MINUTE
         after = at(schedule, now, tick, owed=owed)
@@ -86,7 +87,7 @@ def test_whenever_it_is_looked_naps_never_drift_overlap_or_come_twice(
         assert after.next_nap_starts_at > tick or after.is_napping
         if after.is_napping and after.nap_id is not None:
             if after.nap_id in naps:
-                assert naps[after.nap_id] == (after.nap_started_at, after.nap_ends_at)
+                assert naps[after.nap_id] == naps_of([after])[after.nap_id]
             naps |= naps_of([after])
         now = after
     spans = sorted(naps.values())

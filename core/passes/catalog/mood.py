@@ -83,7 +83,7 @@ class MoodDrift:
         drifted = drifted_of(
             View(entries), facts, self.schedule(place.zone), notes_by_group(entries, groups), napped_at
         )
-        shown = {entry.id: entry.version for entry in entries if entry.type in SINGLETONS}
+        shown: dict[str, int] = {entry.id: entry.version for entry in entries if entry.type in SINGLETONS}
         items = tuple(Item(each, f"run:{run.id}:{run.n}:{n}", shown) for n, each in enumerate(drifted.operations))
         batch = Batch(mind_id=run.mind_id, actor=actor, items=items, mode=Mode.ALL)
         if not run.writes:

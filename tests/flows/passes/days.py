@@ -101,7 +101,7 @@ async def days(
     models: Sequence[ModelSettings] = (),
     embedders: Sequence[Embedder] | None = None,
     front_end: RecordingFrontEnd | None = None,
-    **changes: object,
+    **changes: Any,
 ) -> AsyncIterator[Days]:
     """Open a line without a worker; `database` is on the same clone, for the clock."""
     clock = ManualClock(database)
