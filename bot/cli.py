@@ -13,7 +13,7 @@ from bot.settings import Environment
 from core.domain.errors import BotError
 
 EXIT_NOT_STARTED = 1
-_FIRST_WORDS = ("up", "jobs", "import", "sources", "index", "mind", "doctor")
+_FIRST_WORDS = ("up", "jobs", "import", "sources", "index", "mind", "pass", "doctor")
 """One command of each module, in the order in which help names them."""
 
 Add: TypeAlias = "Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]"
@@ -88,6 +88,10 @@ def _adders(word: str) -> list[Add]:
             from bot import mind_command
 
             return [mind_command.add_command]
+        case "pass":
+            from bot import pass_command
+
+            return [pass_command.add_command]
         case "doctor":
             from bot import doctor
 

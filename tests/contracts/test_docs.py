@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from bot.cli import _parser
 from bot.commands import COMMANDS
 from bot.observability import METRICS
+from bot.pass_settings import PassSettings
 from bot.settings import Settings, variable_names
 from core.store.embedded import PgRefusal
 from scripts.house import ROOT, sources
@@ -149,23 +151,29 @@ def test_every_word_is_in_the_glossary() -> None:
     assert WORDS - words_of(text(DOCS / "glossary.md")) == set()
 
 
-def test_every_setting_is_in_the_page_for_operators() -> None:
-    known = set(variable_names(Settings))
-    rows = words_of(sections(DOCS / "operations.md")["Settings"]) - {"variable", "---"}
-    assert rows == known
+SETTINGS = pytest.mark.parametrize(("heading", "section"), [("Settings", Settings), ("Unattended work", PassSettings)])
 
 
-def test_defaults_of_settings_are_those_of_the_code() -> None:
-    rows = re.findall(r"(?m)^\| `([A-Z_]+)` \| (none|`[^`]*`) \|", sections(DOCS / "operations.md")["Settings"])
-    fields = {field.alias: field.default for field in Settings.model_fields.values() if field.alias}
+@SETTINGS
+def test_every_setting_is_in_the_page_for_operators(heading: str, section: type[BaseModel]) -> None:
+    rows = words_of(sections(DOCS / "operations.md")[heading]) - {"variable", "---"}
+    assert rows == set(variable_names(section))
+
+
+@SETTINGS
+def test_defaults_of_settings_are_those_of_the_code(heading: str, section: type[BaseModel]) -> None:
+    rows = re.findall(r"(?m)^\| `([A-Z_]+)` \| (none|`[^`]*`) \|", sections(DOCS / "operations.md")[heading])
+    fields = {field.alias: field.default for field in section.model_fields.values() if field.alias}
     shown_as = {name: _plain(value) for name, value in fields.items()}
     assert {name: default.strip("`") for name, default in rows} == shown_as
 
 
 def _plain(value: object) -> str:
     match value:
-        case None | ():
+        case None | () | "":
             return "none"
+        case bool():
+            return str(value).lower()
         case tuple():
             return ",".join(map(str, value))
         case _:
