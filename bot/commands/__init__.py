@@ -1,6 +1,18 @@
 """The one table of commands: every front end, `/help` and the documents render this list."""
 
-from bot.commands import admins, forgetting, keeping, members, minding, money, privacy, setup, summarize
+from bot.commands import (
+    admins,
+    forgetting,
+    keeping,
+    members,
+    minding,
+    money,
+    passing,
+    privacy,
+    setup,
+    summarize,
+    unasked,
+)
 from bot.commands.parse import Parsed, parse
 from bot.commands.spec import Access, CommandSpec, Option, OptionType, Visibility
 from core.domain.budgets import Window
@@ -163,6 +175,42 @@ COMMANDS: tuple[CommandSpec, ...] = (
             Option("op", OptionType.NUMBER, "the number of the operation to undo"),
             Option("reason", OptionType.WORD, "why it is to be undone, in quotes"),
             Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
+        ),
+    ),
+    CommandSpec(
+        path="void pass",
+        summary="what I do by myself: how it stands, run it now, pause it",
+        handler=passing.void_pass,
+        access=Access.ADMIN,
+        options=(
+            Option("act", OptionType.WORD, "what to do; list, unless said", choices=passing.ACTS),
+            Option("name", OptionType.WORD, "the pass, or all; to show one the number of a run"),
+            Option("mode", OptionType.WORD, "how far a run may go", choices=tuple(passing.MODES)),
+            Option("for", OptionType.WORD, "for how long it is paused: 30m, 2h, 3d, 1w"),
+            Option("reason", OptionType.WORD, "why it is paused, in quotes"),
+        ),
+    ),
+    CommandSpec(
+        path="void room",
+        summary="whether I may speak here unasked, and the quiet hours",
+        handler=passing.room,
+        access=Access.ADMIN,
+        visibility=Visibility.ROOM,
+        audited=True,
+        options=(
+            Option("what", OptionType.WORD, "what to set", choices=passing.SETS),
+            Option("set", OptionType.WORD, "unattended: on or off; quiet: 22:00-07:00 or off"),
+        ),
+    ),
+    CommandSpec(
+        path="void candidates",
+        summary="what I would say unasked: look, approve, deny",
+        handler=unasked.candidates,
+        access=Access.ADMIN,
+        options=(
+            Option("act", OptionType.WORD, "what to do; list, unless said", choices=unasked.ACTS),
+            Option("id", OptionType.WORD, "which one, as list shows it"),
+            Option("reason", OptionType.WORD, "why it is denied, in quotes"),
         ),
     ),
     CommandSpec(

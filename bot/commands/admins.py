@@ -5,6 +5,7 @@ from core.domain.archiving import is_archived
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
 from core.domain.prompt import Tier
+from core.domain.quiet import written
 from core.domain.rooms import Room
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
@@ -63,7 +64,10 @@ async def readable_rooms_of(tx: Tx, call: CommandCall, services: Services) -> li
 def room_line(room: Room, services: Services) -> str:
     """Return one room with its switches."""
     archived = "archive on" if is_archived(room, services.archiving) else "archive off"
-    return f"#{shown_name(room.name)} · {room.kind} · {room.mode} · {archived} · style {room.persona}"
+    more = [f"style {room.persona}"]
+    more += ["speaks unasked"] if room.unattended else []
+    more += [f"quiet {written(room.quiet_hours)}"] if room.quiet_hours is not None else []
+    return " · ".join([f"#{shown_name(room.name)}", room.kind, room.mode, archived, *more])
 
 
 async def persona(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.commands.money import usage as purses_in_words
 from bot.commands.spec import CommandAnswer, CommandCall, CommandSpec, Services
+from bot.commands.unasked import silence_lines
 from core.chat import receipts
 from core.chat.citations import quote_of_hit, receipt_of
 from core.domain.audience import Private
@@ -141,12 +142,18 @@ async def why(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
 
 
 async def why_silent(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
-    """Name the first gate that said no to the asker's last message here, or to the one named."""
+    """Name the first gate that said no to the asker's last message here, or to the one named.
+
+    Where none is named, it is also told why nothing was said unasked.
+    """
     ref = call.options.get("message") or call.message_ref
     row = await decisions.find(tx, call.room.id, call.person_id, ref)
     if row is None:
-        return CommandAnswer(services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0))
-    return CommandAnswer(receipts.render_decision(row, call.tz))
+        words = services.stock.pick(call.room.language, StockKey.WHY_NO_RECEIPT, 0)
+    else:
+        words = receipts.render_decision(row, call.tz)
+    lines, rooms = ([], frozenset[RoomId]()) if ref is not None else await silence_lines(tx, call, services)
+    return CommandAnswer("\n".join([words, *lines]), rooms)
 
 
 async def usage(tx: Tx, call: CommandCall, _: Services) -> CommandAnswer:

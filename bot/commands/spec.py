@@ -1,7 +1,7 @@
 """What a command is, apart from any front end: its path, options, rights and answer."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from core.domain.archiving import ROOMS_ALONE, ArchivePolicy
 from core.domain.ids import CommunityId, PersonId, RoomId, TurnId
 from core.domain.jobs import NewJob
+from core.domain.passes import PassPolicy
 from core.domain.retrieval import Near, Query
 from core.domain.rooms import Room
 from core.domain.speech import ReceiptSource
@@ -111,7 +112,8 @@ class CommandAnswer:
 class Services:
     """What handlers may use beyond the transaction they are given.
 
-    `table` is the list of all commands, `vectors` names the models that make vectors here.
+    `table` is the list of all commands, `vectors` names the models that make vectors here, `passes` says what runs by
+    itself.
     """
 
     stock: StockCatalog
@@ -124,6 +126,7 @@ class Services:
     minds: StateService
     vectors: Collection[str] = ()
     archiving: ArchivePolicy = ROOMS_ALONE
+    passes: PassPolicy = field(default_factory=PassPolicy)
 
 
 Handler = Callable[[Tx, CommandCall, Services], Awaitable[CommandAnswer]]

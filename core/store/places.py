@@ -251,6 +251,24 @@ async def save_mode(
     await tx.execute(_SAVE_MODE, room_id, mode, archive, "" if by is None else str(by), searchable)
 
 
+_SAVE_UNATTENDED = """
+with r as (update voidbot.rooms set unattended = $2 where id = $1 returning community_id)
+update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id"""
+_SAVE_QUIET = """
+with r as (update voidbot.rooms set quiet_from = $2, quiet_to = $3 where id = $1 returning community_id)
+update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id"""
+
+
+async def save_unattended(tx: Tx, room_id: RoomId, on: bool) -> None:
+    """Set whether something may be said in the room unasked, and count the community's settings version up."""
+    await tx.execute(_SAVE_UNATTENDED, room_id, on)
+
+
+async def save_quiet_hours(tx: Tx, room_id: RoomId, hours: QuietHours | None) -> None:
+    """Set the room's quiet hours, and count the community's settings version up."""
+    await tx.execute(_SAVE_QUIET, room_id, None if hours is None else hours.start, None if hours is None else hours.end)
+
+
 async def save_retention(tx: Tx, room_id: RoomId, days: int | None) -> None:
     """Set for how many days the room's messages are kept; None: for as long as where it hangs on says, or for ever."""
     await tx.execute("update voidbot.rooms set retention_days = $2 where id = $1", room_id, days)
