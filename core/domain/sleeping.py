@@ -21,6 +21,10 @@ PRESSURE_AFTER = timedelta(hours=4)
 """So long after a nap none is taken out of turn."""
 WAKING = timedelta(minutes=10)
 """How long a mention keeps the mind awake."""
+CLOCKS_DIFFER = timedelta(minutes=2)
+"""A nap that starts further ahead was begun by a clock that was wrong."""
+_DAY = timedelta(days=1)
+_INSTANT = timedelta(microseconds=1)
 _WINDOW = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)/(?P<length>\d{1,3}[mh])")
 _NAPS = re.compile(r"(?P<every>\d{1,4}[mh])/(?P<length>\d{1,3}[mh])")
 _UNIT = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
@@ -41,17 +45,18 @@ class Windows:
 
     def next_after(self, now: datetime) -> tuple[datetime, timedelta]:
         """Return start and length of the first nap that starts after `now`."""
-        found = [
+        return min(each for each in self._around(now, 3) if each[0] > now)
+
+    def last_begun(self, since: datetime, now: datetime) -> tuple[datetime, timedelta] | None:
+        """Return start and length of the last nap that was planned to start from `since` to `now`."""
+        return max((each for each in self._around(now - 2 * _DAY, 5) if since <= each[0] <= now), default=None)
+
+    def _around(self, first: datetime, days: int) -> list[tuple[datetime, timedelta]]:
+        return [
             (instant_of(day, at, self.zone), length)
-            for day in islice(days_of(self.zone, now), 3)
+            for day in islice(days_of(self.zone, first), days)
             for at, length in self.windows
         ]
-        return min(each for each in found if each[0] > now)
-
-    def length_of(self, start: datetime) -> timedelta:
-        """Return the length of the nap that was planned for `start`."""
-        planned, length = self.next_after(start - timedelta(seconds=1))
-        return length if planned == start else self.longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +117,25 @@ def at(
         themes: What it would dream of.
         napped_at: When a nap that had something to do began last.
     """
-    if prev.is_napping and prev.nap_ends_at is not None:
-        if now < prev.nap_ends_at:
+    planned = prev.next_nap_starts_at
+    if prev.is_napping and prev.nap_started_at is not None and prev.nap_ends_at is not None:
+        if now < prev.nap_started_at - CLOCKS_DIFFER:
+            planned = None
+        elif now < prev.nap_ends_at:
             over = prev.awake_until is not None and prev.awake_until <= now
             return prev.model_copy(update={"awake_until": None}) if over else prev
-        return _awake(prev, _following(schedule, prev.nap_ends_at, now))
-    planned = prev.next_nap_starts_at
+        else:
+            planned = _after_nap(schedule, prev.nap_ends_at, now)
+    upcoming = schedule.next_after(now)[0]
     if planned is None:
-        return _awake(prev, schedule.next_after(now)[0])
+        return _awake(prev, upcoming)
     if planned <= now:
         return _begun(schedule, prev, planned, now, owed, themes)
-    if isinstance(schedule, Windows):  # the settings may have changed meanwhile
-        planned = schedule.next_after(now)[0]
-    if pressed and planned - now > PRESSURE_BEFORE and _rested(schedule, napped_at, now):
-        nap = f"{PRESSURE_NAP}{_minutes(now)}"
-        return _asleep(prev, nap, now, now + PRESSURE_LENGTH, planned, themes)
+    # The settings or the clock may have changed meanwhile.
+    planned = min(planned, upcoming) if isinstance(schedule, Naps) else upcoming
+    far = planned - now > PRESSURE_BEFORE
+    if pressed and far and not prev.is_napping and _rested(schedule, napped_at, now):
+        return _asleep(schedule, prev, f"{PRESSURE_NAP}{_minutes(now)}", now, now + PRESSURE_LENGTH, themes)
     return _awake(prev, planned)
 
 
@@ -144,28 +153,40 @@ def _begun(
     schedule: Schedule, prev: Sleep, planned: datetime, now: datetime, owed: bool, themes: tuple[str, ...]
 ) -> Sleep:
     """Fall asleep for a nap whose time has come; one that was missed as a whole is slept only if notes wait."""
-    nap = f"nap:{_minutes(planned)}"
     following = schedule.next_after(now)[0]
     match schedule:
         case Naps(length):
             end = now + length
         case Windows():
-            end = planned + schedule.length_of(planned)
+            last = schedule.last_begun(planned, now)
+            if last is None:  # the settings changed meanwhile
+                return _awake(prev, following)
+            planned, length = last
+            end = planned + length
             if end <= now:
                 if not owed:
                     return _awake(prev, following)
-                end = min(now + schedule.length_of(planned), following)
+                end = min(now + length, following)
         case _:
             assert_never(schedule)
+    nap = f"nap:{_minutes(planned)}"
     if nap == prev.maintained_nap_id:  # a clock that went back
         return _awake(prev, following)
-    return _asleep(prev, nap, now, end, following, themes)
+    return _asleep(schedule, prev, nap, now, end, themes)
 
 
-def _following(schedule: Schedule, ended: datetime, now: datetime) -> datetime:
-    """Return when the next nap begins: counted from the end of this one, however late that was noticed."""
-    start = schedule.next_after(ended)[0]
-    return start if start > now else schedule.next_after(now)[0]
+def _after_nap(schedule: Schedule, ended: datetime, now: datetime) -> datetime:
+    """Return when the next nap begins: counted from the end of this one, however late that was noticed.
+
+    A window that has begun by now has its turn; other naps wait until the mind has been awake for long enough.
+    """
+    start = _first_from(schedule, ended)
+    return start if start > now or isinstance(schedule, Windows) else schedule.next_after(now)[0]
+
+
+def _first_from(schedule: Schedule, ended: datetime) -> datetime:
+    """Return the start of the first nap after one that ended; a window may begin where another ends."""
+    return schedule.next_after(ended - _INSTANT if isinstance(schedule, Windows) else ended)[0]
 
 
 def _rested(schedule: Schedule, napped_at: datetime | None, now: datetime) -> bool:
@@ -173,14 +194,17 @@ def _rested(schedule: Schedule, napped_at: datetime | None, now: datetime) -> bo
 
 
 def _asleep(
-    prev: Sleep, nap: str, start: datetime, end: datetime, following: datetime, themes: tuple[str, ...]
+    schedule: Schedule, prev: Sleep, nap: str, start: datetime, end: datetime, themes: tuple[str, ...]
 ) -> Sleep:
+    # Who was woken shortly before one nap ended stays awake though the next one begins.
+    woken_still = prev.awake_until is not None and prev.awake_until > start
     return Sleep(
         is_napping=True,
         nap_id=EntryId(nap),
         nap_started_at=start,
         nap_ends_at=end,
-        next_nap_starts_at=max(following, end),
+        next_nap_starts_at=_first_from(schedule, end),
+        awake_until=prev.awake_until if woken_still else None,
         maintained_nap_id=prev.maintained_nap_id,
         active_dream_themes=themes,
     )
@@ -204,11 +228,9 @@ def _checked(schedule: Schedule) -> Schedule:
     if isinstance(schedule, Naps) and schedule.every <= timedelta(0):
         raise InputRejected(f"sleep: naps must be apart; {_FORM}")
     if isinstance(schedule, Windows):
-        day = timedelta(days=1)
         starts = [timedelta(hours=at.hour, minutes=at.minute) for at, _ in schedule.windows]
-        # Two hours of a changed clock may lie between two of them.
         ends = [start + length for start, (_, length) in zip(starts, schedule.windows, strict=True)]
-        for end, start in zip(ends, [*starts[1:], starts[0] + day], strict=True):
+        for end, start in zip(ends, [*starts[1:], starts[0] + _DAY], strict=True):
             if end > start:
                 raise InputRejected(f"sleep: two naps overlap; {_FORM}")
     return schedule
