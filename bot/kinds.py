@@ -17,6 +17,7 @@ from core.chat.deliver import Deliverer
 from core.chat.likening import Likening
 from core.chat.notices import Notices
 from core.chat.promises import read_promises
+from core.chat.receipting import Receipting, ReceiptWork
 from core.chat.reply import Replier
 from core.chat.summaries import Summarizer
 from core.chat.work import SendWork, SummaryWork, TurnWork
@@ -70,12 +71,14 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     exporting = Exporting(database=parts.database, clock=parts.clock, readable=parts.readable, desk=parts.desk)
     syncs = SourceSync(Sources(Git(), parts.settings.home / "sources"))
     retracting = Retracting(parts.minds)
+    receipting = Receipting(minds=parts.minds, observe=parts.metrics.observe)
     indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
     found: list[AnyKind] = [
         Kind(name="reply", pool="chat", payload=TurnWork, run=traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
         Kind(name="command", pool="chat", payload=TurnWork, run=traced(_dispatcher(parts).run), timeout_s=30),
         Kind(name="summarize", pool="chat", payload=SummaryWork, run=traced(_summarizer(parts).run), timeout_s=60),
         Kind(name="send", pool="send", payload=SendWork, run=traced(_deliverer(parts).run), timeout_s=120),
+        Kind(name="receipt", pool="upkeep", payload=ReceiptWork, run=traced(receipting.run), timeout_s=60),
         Kind(name="index", pool="upkeep", payload=IndexWork, run=traced(indexing.run), timeout_s=600),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=traced(upkeep.run), timeout_s=600),
         Kind(name="erase", pool="upkeep", payload=EraseWork, run=traced(_erasing(parts).run), timeout_s=3600),

@@ -149,6 +149,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("estimate_error_ratio", Form.RATIO, "estimated tokens by real ones"),
     Metric("guards_total", Form.COUNTER, "answers that a guard changed or refused", ("guard",)),
     Metric("outbox_total", Form.COUNTER, "parts of answers by what became of them", ("platform", "state")),
+    Metric("delivery_postcondition_total", Form.COUNTER, "speech that its mind does not know of: a defect"),
     Metric("ratelimit_total", Form.COUNTER, "times a platform asked us to pause", ("platform",)),
     Metric("model_seconds", Form.TIMES, "time of a model call", ("model",)),
     Metric("send_seconds", Form.TIMES, "time of sending one part", ("platform",)),

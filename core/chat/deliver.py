@@ -12,6 +12,7 @@ from typing import assert_never
 
 from core.chat.basis import are_told
 from core.chat.notices import Notices
+from core.chat.receipting import receipt_jobs
 from core.chat.work import SendWork, turn_job
 from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Keep, archive_decision
 from core.domain.ids import OutboxId, TurnId
@@ -176,6 +177,8 @@ class Deliverer:
     async def _drop(self, tx: Tx, row: OutboxRow, reason: SilenceReason) -> Outcome:
         """Withdraw an answer; one whose sources closed meanwhile is made once more without them."""
         await outbox.set_state(tx, row.id, OutboxState.DROPPED, reason)
+        if row.kind is SpeechKind.SPEECH:
+            await jobs.enqueue(tx, receipt_jobs(row))
         turn_id = _turn_of(row)
         if turn_id is not None:
             if reason in _REBUILT and await inbox.reopen_turn(tx, turn_id):
@@ -287,6 +290,7 @@ class Deliverer:
 
     async def _close(self, tx: Tx, row: OutboxRow, room: Room, parts: Sequence[PartRow]) -> Outcome:
         """Close the answer by the state of its parts; what arrived enters the room's history."""
+        await jobs.enqueue(tx, receipt_jobs(row))
         states = {part.state for part in parts}
         if OutboxState.FAILED in states:
             await outbox.close(tx, row.id, OutboxState.FAILED, "refused by the platform")

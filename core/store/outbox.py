@@ -126,6 +126,12 @@ async def load(tx: Tx, outbox_id: OutboxId) -> OutboxRow | None:
     return None if row is None else _outbox_of(row)
 
 
+async def find_by_id(tx: Tx, outbox_id: OutboxId) -> OutboxRow | None:
+    """Return the answer as it stands; None if it was erased."""
+    row = await tx.fetchrow(f"select {_COLUMNS} from voidbot.outbox where id = $1", outbox_id)
+    return None if row is None else _outbox_of(row)
+
+
 async def find(tx: Tx, dedupe: str) -> OutboxRow | None:
     """Return the answer with this key."""
     row = await tx.fetchrow(f"select {_COLUMNS} from voidbot.outbox where dedupe = $1", dedupe)

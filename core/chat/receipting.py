@@ -1,0 +1,152 @@
+"""The `receipt` job: what was said becomes known to the mind that said it, in a transaction of the mind's own.
+
+Delivery queues it where it closes an answer. It holds the mind before anything else, which a delivery cannot: its own
+rows are locked by then.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from core.domain.ids import OutboxId
+from core.domain.jobs import KeyScope, NewJob, Ok, Outcome
+from core.domain.mind.codes import Rejected
+from core.domain.mind.facts import Actor, Emitter
+from core.domain.mind.speech import CandidateStatus, Cause, Receipt, Transport
+from core.domain.mind.speech import Outcome as Proof
+from core.domain.mind.values import EntryId
+from core.domain.operations.base import Operation
+from core.domain.operations.batch import Batch, Item, Mode
+from core.domain.operations.receipts import MarkCandidateSpoken, RecordDeliveryReceipt
+from core.domain.operations.speech import AdvanceCandidate
+from core.domain.rooms import RoomKind
+from core.domain.speech import OutboxState, SpeechKind, candidate_of_key
+from core.jobs.executor import JobContext, Observe
+from core.prompt.fences import clean_text
+from core.state.service import StateService
+from core.store import archive, outbox, places, state
+from core.store.engine import Tx
+from core.store.outbox import OutboxRow, PartRow
+from core.store.places import Place
+
+log = structlog.get_logger()
+
+PREVIEW_CHARS = 280
+POOL = "upkeep"
+_TOLD = frozenset({SpeechKind.REPLY, SpeechKind.SPEECH})
+"""What counts as speech of the mind: its answers, and what it said unasked. Commands are answered by code."""
+_TRANSPORTS = frozenset(Transport)
+
+
+class ReceiptWork(BaseModel):
+    """Let the mind know of one answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+    outbox_id: int
+
+
+def receipt_jobs(row: OutboxRow) -> list[NewJob]:
+    """Return the job for an answer that is over, none if it was no speech of the mind."""
+    if row.kind not in _TOLD:
+        return []
+    job = NewJob(
+        kind="receipt",
+        pool=POOL,
+        lane=f"receipt:{row.community_id}",
+        payload=ReceiptWork(outbox_id=row.id).model_dump(),
+        community_id=row.community_id,
+        room_id=row.room_id,
+        key=f"receipt:{row.id}",
+        scope=KeyScope.LIVE,
+        trace=row.trace,
+    )
+    return [job]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipting:
+    """What telling the mind needs."""
+
+    minds: StateService
+    observe: Observe
+
+    async def run(self, ctx: JobContext, work: ReceiptWork) -> Outcome:
+        """Record one delivery: its receipt, and what it settles."""
+        await ctx.finish(lambda tx: self._record(tx, ctx, OutboxId(work.outbox_id)), durable=False)
+        return Ok()
+
+    async def _record(self, tx: Tx, ctx: JobContext, outbox_id: OutboxId) -> None:
+        row = await outbox.find_by_id(tx, outbox_id)
+        if row is None:
+            return
+        place = await places.load_place(tx, row.room_id)
+        mind = await state.lock_mind(tx, place.community.mind_id)
+        named = candidate_of_key(row.dedupe)
+        candidate = None if named is None else EntryId(named)
+        if row.state in (OutboxState.SENT, OutboxState.UNKNOWN):
+            receipt = await _receipt_of(tx, row, place, await outbox.list_parts(tx, row.id), candidate, mind.now)
+            operations: list[Operation] = [] if receipt is None else [RecordDeliveryReceipt(receipt=receipt)]
+            if operations and candidate is not None:
+                operations.append(MarkCandidateSpoken(intervention_id=candidate, receipt_id=EntryId(f"receipt:{row.id}")))
+        elif row.state in (OutboxState.FAILED, OutboxState.DROPPED) and candidate is not None:
+            again = AdvanceCandidate(intervention_id=candidate, to=CandidateStatus.QUEUED, reason="delivery_failed")
+            operations = [again]
+        else:
+            return
+        await self._apply(tx, ctx, place, row, operations)
+
+    async def _apply(
+        self, tx: Tx, ctx: JobContext, place: Place, row: OutboxRow, operations: Sequence[Operation]
+    ) -> None:
+        """Have it journaled. A refusal never touches the delivery, which is over; for a candidate it is a defect."""
+        if not operations:
+            return
+        batch = Batch(
+            mind_id=place.community.mind_id,
+            actor=Actor(Emitter.PARENT, "delivery", job_id=ctx.job.id),
+            items=tuple(Item(each, f"{row.id}:receipt:{n}") for n, each in enumerate(operations)),
+            mode=Mode.ALL,
+        )
+        verdict = await self.minds.apply(tx, batch)
+        refused = [each.verdict.code.value for each in verdict.items if isinstance(each.verdict, Rejected)]
+        if refused and candidate_of_key(row.dedupe) is not None:
+            log.error("delivery_postcondition_failed", outbox=row.id, codes=refused)
+            self.observe("delivery_postcondition_total", 1, {})
+        elif refused:
+            log.warning("receipt.refused", outbox=row.id, codes=refused)
+
+
+async def _receipt_of(
+    tx: Tx, row: OutboxRow, place: Place, parts: Sequence[PartRow], candidate: str | None, now: datetime
+) -> Receipt | None:
+    """Return what the mind keeps; None for what one person alone has read in a room of many."""
+    platform = place.room.key.platform
+    if platform not in _TRANSPORTS or (row.private_to is not None and place.room.kind is not RoomKind.DM):
+        return None
+    reply = None if row.reply_to is None else await archive.id_of(tx, row.room_id, row.reply_to)
+    preview = " ".join(clean_text(row.body).split())
+    return Receipt.model_validate(
+        {
+            "outbox_id": row.id,
+            "intervention_id": candidate,
+            "cause": Cause.REPLY if candidate is None else Cause.CANDIDATE,
+            "room_id": row.room_id,
+            "reply_to_message_id": reply,
+            "transport": Transport(platform),
+            "sent_message_ids": tuple(part.external_id for part in parts if part.external_id is not None)[:32],
+            "content_length": len(row.body),
+            "chunk_count": max(1, len(parts)),
+            "preview": preview[:PREVIEW_CHARS].rstrip(),
+            "content_hash": hashlib.sha256(row.body.encode()).hexdigest(),
+            "sent_at": now,
+            "outcome": Proof.SENT if row.state is OutboxState.SENT else Proof.UNKNOWN,
+            "delivery_ref": f"outbox:{row.id}",
+        },
+        by_name=True,
+    )
