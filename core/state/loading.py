@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 
 from core.domain.ids import PersonId, RoomId
@@ -76,7 +77,9 @@ class Loader:
             said=found.said,
             answered=found.answered,
             spoke_at=found.spoke_at,
+            runs=found.runs,
             spent=await self._spent(tx, mind, batch) if needs.limits else {},
+            recalled=await _recalled(tx, mind.id, needs, held) if needs.recalled else {},
         )
         entries = [each.entry for each in held]
         rooms = frozenset(room for entry in entries for room in entry.sources)
@@ -140,6 +143,11 @@ def keys_of_anchor(anchor: Anchor) -> tuple[Key, ...]:
         case "receipt":
             return (Key(KIND_OF["receipt"], EntryId(id_)),)
     return ()
+
+
+async def _recalled(tx: Tx, mind_id: str, needs: Needs, held: Iterable[Held]) -> Mapping[str, datetime]:
+    """Return when the entries that are weighed were last part of a prompt."""
+    return await mind_facts.list_recalled(tx, mind_id, [e.entry.id for e in held if e.entry.type in needs.recalled])
 
 
 def _edited(needs: Needs, held: Iterable[Held]) -> list[Anchor]:

@@ -39,6 +39,7 @@ class Found:
     said: frozenset[str] = frozenset()
     answered: frozenset[MessageId] = frozenset()
     spoke_at: datetime | None = None
+    runs: frozenset[int] = frozenset()
 
 
 _MESSAGES = """
@@ -88,6 +89,12 @@ where e.mind_id = $1 and e.type = 'receipt' and e.retired_at is null
 _SPOKE = """
 select max((e.body->>'sentAt')::timestamptz) from voidbot.state_entries e
 where e.mind_id = $1 and e.type = 'receipt' and e.retired_at is null"""
+_RUNS = "select id from voidbot.pass_runs where mind_id = $1 and id = any($2::bigint[])"
+_RECALLED = """
+select s.ref as id, max(coalesce(r.delivered_at, r.at)) as at from voidbot.receipt_sources s
+join voidbot.receipts r on r.outbox_id = s.outbox_id join voidbot.rooms o on o.id = r.room_id
+join voidbot.communities c on c.id = o.community_id
+where s.kind = 'memory' and s.ref = any($2::text[]) and c.mind_id = $1 group by s.ref"""
 _HOME = "select min(id) from voidbot.communities where mind_id = $1"
 _EPOCH = "select coalesce(sum(access_epoch), 0)::bigint from voidbot.communities where mind_id = $1"
 
@@ -108,6 +115,9 @@ async def read(tx: Tx, mind_id: str, needs: Needs, venues: Iterable[RoomId] = ()
         said=said,
         answered=answered,
         spoke_at=await tx.fetchval(_SPOKE, mind_id) if needs.spoke else None,
+        runs=frozenset(row["id"] for row in await tx.fetch(_RUNS, mind_id, sorted(needs.runs)))
+        if needs.runs
+        else frozenset(),
         messages=messages,
         refs=await _files(tx, mind_id, needs.anchors),
         lost_quotes=await _lost_quotes(tx, needs.anchors, messages),
@@ -153,6 +163,23 @@ async def list_readable_in(tx: Tx, mind_id: str, venue: RoomId) -> frozenset[Roo
     if home is None:
         return frozenset()
     return readable_rooms(InRoom(venue), None, await load_world(tx, CommunityId(home), ()))
+
+
+async def list_readable_by_all(tx: Tx, mind_id: str, venues: Iterable[RoomId]) -> frozenset[RoomId]:
+    """Return the rooms that every reader of each of some rooms may read now; none if there are no such rooms."""
+    home = await tx.fetchval(_HOME, mind_id)
+    if home is None:
+        return frozenset()
+    world = await load_world(tx, CommunityId(home), ())
+    readable = [readable_rooms(InRoom(venue), None, world) for venue in venues]
+    return frozenset.intersection(*readable) if readable else frozenset()
+
+
+async def list_recalled(tx: Tx, mind_id: str, ids: Iterable[str]) -> dict[str, datetime]:
+    """Return when each of these entries was last part of the prompt of something that was said; if it ever was."""
+    wanted = sorted(ids)
+    rows = await tx.fetch(_RECALLED, mind_id, wanted) if wanted else []
+    return {row["id"]: row["at"] for row in rows}
 
 
 async def list_changed(tx: Tx, mind_id: str, messages: Iterable[int]) -> list[MessageFact]:

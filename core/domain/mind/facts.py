@@ -103,7 +103,7 @@ class Needs:
     `anchors`: all that the payload names. `outbox`, `venues`: rows and rooms for speech. `revisions`: messages as they
     once stood. `drafts`: words that would be said, to be held against prompts and what was said before. `answered`:
     messages of which one must know whether anything was said to them. `spoke`: when it spoke last. `limits`: names of
-    what a run may do only so much of.
+    what a run may do only so much of. `recalled`: types of which one must know when each entry was last in a prompt.
     """
 
     entries: frozenset[Key] = frozenset()
@@ -124,6 +124,7 @@ class Needs:
     answered: frozenset[MessageId] = frozenset()
     spoke: bool = False
     limits: frozenset[str] = frozenset()
+    recalled: frozenset[str] = frozenset()
 
     def joined(self, other: "Needs") -> "Needs":
         """Return what both need."""
@@ -146,6 +147,7 @@ class Needs:
             answered=self.answered | other.answered,
             spoke=self.spoke or other.spoke,
             limits=self.limits | other.limits,
+            recalled=self.recalled | other.recalled,
         )
 
 
@@ -270,7 +272,7 @@ def facts_image(facts: Facts, needs: Needs, sources: Iterable[RoomId]) -> dict[s
         "outbox": {str(id_): [f.room_id, f.content_hash, f.state] for id_, f in facts.outbox.items()},
         "readable": {str(venue): sorted(rooms) for venue, rooms in facts.readable.items()},
         "runs": sorted(facts.runs),
-        "recalled": {id_: wire_time(at) for id_, at in sorted(facts.recalled.items())},
+        "recalled": {id_: wire_time(at) for id_, at in sorted(facts.recalled.items()) if id_ in ids},
         "revisions": [[*each, facts.revisions[each]] for each in sorted(needs.revisions & facts.revisions.keys())],
         "echoed": sorted(facts.echoed & drafts),
         "said": sorted(facts.said & drafts),

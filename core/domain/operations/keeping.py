@@ -7,7 +7,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from core.domain.ids import MessageId, PersonId
-from core.domain.mind.bodies import CAPS, TYPES, Durable, Kind, Note, Scrubbed, Thread, Value
+from core.domain.mind.bodies import (
+    CAPS,
+    TYPES,
+    Durable,
+    Kind,
+    Note,
+    Proposal,
+    ProposalState,
+    Scrubbed,
+    Thread,
+    Value,
+)
 from core.domain.mind.codes import Rejected, RejectionCode
 from core.domain.mind.entries import Entry, Key, Retired
 from core.domain.mind.facts import Emitter, Facts, Needs, message_of
@@ -18,6 +29,8 @@ from core.domain.operations.voiding import erase, void
 
 SCRUB_AFTER = timedelta(days=90)
 """How long a tombstone keeps its words at least."""
+SUPPORTING = frozenset({"value", "note", "thread"})
+"""Types of entries that a lasting memory can support."""
 UNDO = "undo_operation"
 NOT_UNDOABLE = frozenset(
     {
@@ -40,7 +53,7 @@ class EvictAction(StrEnum):
 
 
 class EvictEntries(Operation):
-    """Make room where a list is full, or take the words of old tombstones.
+    """Make room where a list is full, end proposals whose time is over, or take the words of old tombstones.
 
     Only the entries that matter least may go, and only where there are as many as there may be.
     """
@@ -56,12 +69,11 @@ class EvictEntries(Operation):
     def needs(self) -> Needs:
         """Return the entries, and for making room all of their type."""
         named = keys(self.entry_type, self.entry_ids)
-        if self.action is EvictAction.SCRUB:
+        if self.action is EvictAction.SCRUB or self._timed:
             return Needs(entries=named)
-        supporting = frozenset({"value", "note", "thread"}) if self.entry_type == "durable" else frozenset[str]()
-        return Needs(
-            entries=named, live=frozenset({self.entry_type}) | supporting, counted=frozenset({self.entry_type})
-        )
+        own = frozenset({self.entry_type})
+        supporting = SUPPORTING if self.entry_type == "durable" else frozenset[str]()
+        return Needs(entries=named, live=own | supporting, counted=own, recalled=own)
 
     def refer(self, view: View, facts: Facts) -> Rejected | None:
         """Return whether they are there, and live or tombstones as the action wants."""
@@ -79,9 +91,12 @@ class EvictEntries(Operation):
         if self.action is EvictAction.SCRUB:
             young = [e for e in entries if e.retired is None or facts.now - e.retired.at < SCRUB_AFTER]
             return Rejected(RejectionCode.NOT_EVICTABLE, "entryIds", "is not old enough") if young else None
+        if self._timed:
+            waiting = [e for e in entries if isinstance(e.body, Proposal) and e.body.expires_at > facts.now]
+            return Rejected(RejectionCode.NOT_EVICTABLE, "entryIds", "is not over yet") if waiting else None
         if self.entry_type not in CAPS:
             return Rejected(RejectionCode.NOT_EVICTABLE, "entryType", "has no limit")
-        if any(isinstance(entry.body, Durable) and entry.body.crystallized for entry in entries):
+        if any(map(crystallized, entries)):
             return Rejected(RejectionCode.NOT_EVICTABLE, "entryIds", "is part of the identity")
         return self._least(view, facts, entries)
 
@@ -91,22 +106,34 @@ class EvictEntries(Operation):
             entry = view.find(self.entry_type, id_)
             if entry is None:
                 continue
-            if self.action is EvictAction.RETIRE:
-                retire(view, entry, facts, "evicted")
-            else:
+            if self.action is EvictAction.SCRUB:
                 view.put(entry.changed(facts.now, Scrubbed(type=entry.type)))
-        return "evicted" if self.action is EvictAction.RETIRE else "scrubbed"
+            elif isinstance(entry.body, Proposal):
+                over = entry.body.model_copy(update={"state": ProposalState.EXPIRED})
+                retire(view, entry, facts, "expired", body=over)
+            else:
+                retire(view, entry, facts, "evicted")
+        if self.action is EvictAction.SCRUB:
+            return "scrubbed"
+        return "expired" if self._timed else "evicted"
+
+    @property
+    def _timed(self) -> bool:
+        """Whether the entries end by their own time, however many there are."""
+        return self.action is EvictAction.RETIRE and self.entry_type == "proposal"
 
     def _least(self, view: View, facts: Facts, entries: list[Entry]) -> Rejected | None:
         """Refuse where the group is not full, or one stays that matters less than one that goes."""
-        for entry in entries:
-            group = facts.group(entry.sources)
-            there = [other for other in view.live(self.entry_type) if facts.group(other.sources) == group]
+        groups = {facts.group(entry.sources) for entry in entries}
+        by_group: dict[frozenset[str], list[Entry]] = {group: [] for group in groups}
+        for other in view.live(self.entry_type):
+            by_group.get(facts.group(other.sources), []).append(other)
+        for there in by_group.values():
             if len(there) < CAPS[self.entry_type]:
                 return Rejected(RejectionCode.NOT_EVICTABLE, "entryIds", "there is room")
-            staying = [other for other in there if other.id not in self.entry_ids and not _crystallized(other)]
-            worth = retention(entry, view, facts)
-            if any(retention(other, view, facts) < worth - 1e-9 for other in staying):
+            going = {entry.id: retention(entry, view, facts) for entry in there if entry.id in self.entry_ids}
+            staying = (other for other in there if other.id not in going and not crystallized(other))
+            if any(retention(other, view, facts) < max(going.values()) - 1e-9 for other in staying):
                 return Rejected(RejectionCode.NOT_EVICTABLE, "entryIds", "another one matters less")
         return None
 
@@ -225,7 +252,7 @@ def _days(now: datetime, then: datetime) -> float:
 
 
 def _supports(entry: Entry, view: View) -> bool:
-    for type_ in ("value", "note", "thread"):
+    for type_ in sorted(SUPPORTING):
         for other in view.live(type_):
             if isinstance(other.body, Value | Note) and other.body.support_memory_id == entry.id:
                 return True
@@ -234,7 +261,8 @@ def _supports(entry: Entry, view: View) -> bool:
     return False
 
 
-def _crystallized(entry: Entry) -> bool:
+def crystallized(entry: Entry) -> bool:
+    """Return whether a lasting memory is part of the identity, which is not evicted."""
     return isinstance(entry.body, Durable) and entry.body.crystallized
 
 
