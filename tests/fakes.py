@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -170,11 +170,16 @@ class RecordingFrontEnd(FrontEnd):
         return [each.text for each in self.shown.values()]
 
 
+async def _nothing() -> None:
+    """Let nothing happen."""
+
+
 class ScriptedModel(ModelProvider):
-    """A model that answers at once from a function of the request."""
+    """A model that answers at once from a function of the request. `meanwhile`: what happens while it thinks."""
 
     def __init__(self, answer: Callable[[ModelRequest], str] = lambda request: "Certainly.") -> None:
         self._answer = answer
+        self.meanwhile: Callable[[], Awaitable[None]] = _nothing
         self.requests: list[ModelRequest] = []
 
     @property
@@ -183,6 +188,7 @@ class ScriptedModel(ModelProvider):
 
     async def complete(self, request: ModelRequest) -> Completion:
         self.requests.append(request)
+        await self.meanwhile()
         return Completion(self._answer(request), Usage(100, 10), self.model, Finish.STOP)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:

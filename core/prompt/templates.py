@@ -29,7 +29,7 @@ class Template:
     sha256: str
     _parsed: object = field(repr=False, compare=False)
 
-    def render(self, **values: Value) -> str:
+    def render(self, /, **values: Value) -> str:
         """Return the text with `values` put in; unknown or missing names are a bug and raise."""
         unknown = set(values) - self.inputs
         if unknown:

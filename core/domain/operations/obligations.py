@@ -111,9 +111,11 @@ class RecordReviewedMessages(Operation):
 
     def _place(self, message: MessageFact, facts: Facts) -> int | None:
         revision = self.last_reviewed_revision
-        if revision is None or revision == message.revision:
+        if revision is None:
             return message.seq
-        return facts.revisions.get((message.id, revision))
+        # An edit has a place of its own, behind what was said meanwhile.
+        placed = facts.revisions.get((message.id, revision))
+        return message.seq if placed is None and revision == message.revision else placed
 
     def _seq(self, facts: Facts) -> int:
         return self._place(facts.messages[self._message], facts) or 0

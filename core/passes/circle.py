@@ -1,0 +1,37 @@
+"""The rooms that one run of thinking is about: those of its audience group that all readers of the group may read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from core.domain.ids import RoomId
+from core.domain.passes import Run
+from core.domain.rooms import Room, RoomKind
+from core.store import mind_facts, places
+from core.store.engine import Tx
+from core.store.mind_facts import AudienceGroups
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """The rooms of a group; talks with one person belong to none. `readable`: all that its readers may read now."""
+
+    rooms: frozenset[RoomId]
+    readable: frozenset[RoomId]
+    names: Mapping[RoomId, str] = field(default_factory=dict)
+
+    def of(self, rooms: Iterable[Room]) -> list[RoomId]:
+        """Return those of these rooms that belong to it."""
+        return sorted(room.id for room in rooms if room.id in self.rooms)
+
+
+async def load_circle(tx: Tx, groups: AudienceGroups, run: Run) -> Circle | None:
+    """Return the rooms of a run's group as things stand now; None if nobody knows who reads them."""
+    named = await groups.load(tx, run.mind_id)
+    names = {
+        room.id: room.name
+        for room in await places.list_mind_rooms(tx, run.mind_id)
+        if named.get(room.id) == run.group and room.kind is not RoomKind.DM
+    }
+    readable = await mind_facts.list_readable_by_all(tx, run.mind_id, names)
+    rooms = readable & names.keys()
+    return Circle(rooms, readable, names) if rooms else None
