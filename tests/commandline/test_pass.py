@@ -191,15 +191,14 @@ async def test_a_running_process_works_a_run_off_and_its_end_is_shown(
     home: Home, clock: ManualClock, voidbot: Typed
 ) -> None:
     async def gate(_: Tx, run: Run) -> PhaseResult:
-        return Finish("still", {"read": 2}) if run.mode is RunMode.DRY_RUN else Fail("bad_state")
+        return Fail("bad_state", {"read": 2}) if run.mode is RunMode.DRY_RUN else Finish()
 
     specs = {PassName.MOOD: PassSpec(PassName.MOOD, {Phase.GATE: Inside(gate)})}
     runner = Runner(specs=specs, clock=clock, observe=lambda name, value, labels: None)
     kind = Kind(name="pass", pool="pass", payload=PassWork, run=runner.run, timeout_s=60)
     async with at_work(worker(home.database, kind, pools={"pass": 2})):
-        told = await voidbot("run", "mood", "--dry-run")
-        assert "finished (dry_run): still" in told and "1. gate: finish, still · 2 read" in told
-        assert "failed at gate: bad_state" in await voidbot("run", "mood", code=1)
+        told = await voidbot("run", "mood", "--dry-run", code=1)
+    assert "failed (dry_run) at gate: bad_state" in told and "1. gate: fail, bad_state · 2 read" in told
 
 
 def test_every_reason_and_rule_has_words_and_artifacts_one_name() -> None:

@@ -36,9 +36,9 @@ async def room_of(line: Line, room: str) -> int:
     return int(str(await line.value("select id from voidbot.rooms where chat_ref = $1", room)))
 
 
-async def apply(line: Line, key: str, emitter: Emitter, piece: dict[str, Any], room: int, **expect: int) -> None:
+async def apply(line: Line, key: str, emitter: Emitter, piece: dict[str, Any], room: int) -> None:
     packet = Packet(frozenset({RoomId(room)}), frozenset(), frozenset())
-    item = Item(read_operation(_JSON.dump_json(piece)), key, {name.replace("_", ":"): n for name, n in expect.items()})
+    item = Item(read_operation(_JSON.dump_json(piece)), key)
     batch = Batch(mind_id=await mind_of(line), actor=Actor(emitter, "test"), items=(item,), packet=packet)
     async with line.database.transaction() as tx:
         verdict = await open_minds().apply(tx, batch)
@@ -110,13 +110,14 @@ async def test_an_administrator_sees_and_steers_what_runs_by_itself(line: Line) 
     assert acts[1] == {"resumed": "rumination", "was_paused": True} and acts[4]["run"] == 2
 
 
-async def test_a_room_says_itself_whether_it_may_be_spoken_in_unasked_and_when(line: Line) -> None:
+async def test_a_room_says_whether_it_may_be_spoken_in_unasked_and_silence_there_is_explained(line: Line) -> None:
+    assert "an administrator could allow it with /void room unattended on" in await told(line, "Wren", "/why-silent")
     version = await line.value("select settings_version from voidbot.communities")
     await line.say("Root", "/void room unattended on")
-    (said,) = await line.answers(1)
-    assert "unasked now and then" in said and next(iter(line.front_end.shown.values())).part.private_to is None
+    said = (await line.answers(2))[1]
+    assert "unasked now and then" in said and list(line.front_end.shown.values())[1].part.private_to is None
     await line.say("Root", "/void room quiet 22:00-07:00")
-    assert "22:00-07:00 (Europe/" in (await line.answers(2))[1]
+    assert "22:00-07:00 (Europe/" in (await line.answers(3))[2]
     row = await line.value(
         "select array[r.unattended::text, r.quiet_from::text, r.quiet_to::text, (c.settings_version - $1)::text]"
         " from voidbot.rooms r join voidbot.communities c on c.id = r.community_id where r.chat_ref = 'lobby'",
@@ -128,11 +129,23 @@ async def test_a_room_says_itself_whether_it_may_be_spoken_in_unasked_and_when(l
     assert "set: must be two local times" in await told(line, "Root", "/void room quiet nights")
     assert "administrators" in await told(line, "Wren", "/void room unattended off")
     assert await line.value("select count(*) from voidbot.audit where act = 'void room'") == 2
+    assert "not thought of anything to say here yet" in await told(line, "Wren", "/why-silent")
+    decision = {
+        "candidates": [held("speech:shelf", "need_to_speak", "0.312 of 0.550"), held("speech:safe", "gap", "9 s")]
+    }
+    await ran(line, "a", decision=decision)
+    await ran(line, "b", skipped=SkipReason.NOTHING_NEW)
+    member = await told(line, "Wren", "/why-silent")
+    assert "I held something back here (direct reply): I was not drawn enough to speak." in member
+    assert "I thought nothing over: nothing new was said." in member
+    assert "0.312" not in member and "other candidates" not in member and "shelf leans" not in member
+    admin = await told(line, "Root", "/why-silent")
+    assert "(0.312 of 0.550)" in admin and "1 other candidates were looked at in run 1" in admin
+    assert "safe" not in admin
 
 
-async def test_what_waits_is_shown_to_whoever_may_read_all_that_it_comes_from(line: Line) -> None:
+async def test_what_waits_is_seen_and_decided_by_who_may_read_all_that_it_comes_from(line: Line) -> None:
     await ask_for_approval(line, "speech:shelf")
-    await ask_for_approval(line, "speech:safe")
     listed = await told(line, "Root", "/void candidates")
     assert "speech:shelf · direct reply · awaiting approval" in listed and "here: The shelf leans" in listed
     assert "1 others are of rooms that you may not read" in listed and "copperfox" not in listed
@@ -141,15 +154,11 @@ async def test_what_waits_is_shown_to_whoever_may_read_all_that_it_comes_from(li
     assert hidden == await told(line, "Root", "/void candidates approve speech:nowhere")
     assert "words: The shelf leans" in await told(line, "Root", "/void candidates show speech:shelf")
     assert "administrators" in await told(line, "Wren", "/void candidates approve speech:shelf")
-
-
-async def test_a_yes_and_a_no_are_operations_of_an_operator_and_written_down(line: Line) -> None:
-    early = await told(line, "Root", "/void candidates approve speech:shelf")
-    assert "it is queued; only what awaits approval can be approved" in early
-    await ask_for_approval(line, "speech:shelf")
-    assert "Approved: it is said when its turn comes. This was op 4." in await told(
-        line, "Root", "/void candidates approve speech:shelf"
-    )
+    # A yes and a no are operations of an operator, and written down.
+    approved = await told(line, "Root", "/void candidates approve speech:shelf")
+    assert "Approved: it is said when its turn comes. This was op 4." in approved
+    again = await told(line, "Root", "/void candidates approve speech:shelf")
+    assert "it is approved; only what awaits approval can be approved" in again
     denied = await told(line, "Mara", '/void candidates deny speech:safe reason:"not theirs to hear"', admin=True)
     assert "Denied" in denied
     async with line.database.transaction() as tx:
@@ -165,22 +174,3 @@ async def test_a_yes_and_a_no_are_operations_of_an_operator_and_written_down(lin
     assert [row["reason"] for row in rows] == ["approved by an administrator", "not theirs to hear"]
     assert [act["details"]["id"] for act in acts] == ["speech:shelf", "speech:safe"]
     assert "reason: write it" in await told(line, "Root", f"/void candidates deny speech:shelf reason:{'x' * 1001}")
-
-
-async def test_silence_unasked_is_explained_by_the_newest_decision_and_skips(line: Line) -> None:
-    assert "an administrator could allow it with /void room unattended on" in await told(line, "Wren", "/why-silent")
-    await line.say("Root", "/void room unattended on")
-    await line.answers(len(line.front_end.shown) + 1)
-    assert "not thought of anything to say here yet" in await told(line, "Wren", "/why-silent")
-    decision = {
-        "candidates": [held("speech:shelf", "need_to_speak", "0.312 of 0.550"), held("speech:safe", "gap", "9 s")]
-    }
-    await ran(line, "a", decision=decision)
-    await ran(line, "b", skipped=SkipReason.NOTHING_NEW)
-    member = await told(line, "Wren", "/why-silent")
-    assert "I held something back here (direct reply): I was not drawn enough to speak." in member
-    assert "I thought nothing over: nothing new was said." in member
-    assert "0.312" not in member and "other candidates" not in member and "shelf leans" not in member
-    admin = await told(line, "Root", "/why-silent")
-    assert "(0.312 of 0.550)" in admin and "1 other candidates were looked at in run 1" in admin
-    assert "safe" not in admin
