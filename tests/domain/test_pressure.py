@@ -105,6 +105,12 @@ def test_need_after_speech_over_hours() -> None:
     assert [round(need, 3) for need in needs] == [0.001, 0.059, 0.262, 0.423, 0.487]
 
 
+@pytest.mark.parametrize(("minutes", "drawn"), [(84, False), (86, True)])
+def test_nothing_draws_it_to_speak_for_a_while_after_it_spoke(minutes: int, drawn: bool) -> None:
+    need = relax(start(0), Charge(), minutes / 60, False, 300).need_to_speak
+    assert (need > 0) is drawn
+
+
 def test_five_steps_of_a_minute_are_one_of_five() -> None:
     inputs, now = Inputs(items=(WORLD,), mood=MOODS), START
     for minute in range(1, 6):
@@ -175,13 +181,25 @@ def test_left_alone_it_comes_to_rest_awake_and_asleep(sleep: Sleep, need: float,
 
 
 @pytest.mark.parametrize("minutes", [1, 15, 30, 60])
-def test_ticks_of_other_lengths_end_nearly_where_those_of_five_minutes_do(minutes: int) -> None:
-    inputs = Inputs(spoke_at=NOW, threads=(thread(desire_to_speak=0.7),), items=(WORLD,))
-    found = {}
-    for every in (5, minutes):
-        at, now = NOW, START
-        while at < NOW + DAY:
-            at += timedelta(minutes=every)
-            now = step(now, inputs, at)
-        found[every] = numbers(now)
-    assert found[minutes] == pytest.approx(found[5], abs=0.004)
+@pytest.mark.parametrize(
+    ("inputs", "since"),
+    [
+        (Inputs(spoke_at=NOW), 1),
+        # Drawn strongly, it may differ a little more on its way.
+        (Inputs(spoke_at=NOW, threads=(thread(desire_to_speak=0.7),), items=(WORLD,)), 24),
+    ],
+    ids=["idle", "drawn"],
+)
+def test_ticks_of_other_lengths_come_nearly_to_where_those_of_five_minutes_do(
+    minutes: int, inputs: Inputs, since: int
+) -> None:
+    found: dict[int, list[tuple[float, ...]]] = {5: [], minutes: []}
+    for every, hours in found.items():
+        now = START
+        for n in range(1, 24 * 60 // every + 1):
+            now = step(now, inputs, NOW + n * timedelta(minutes=every))
+            if n * every % 60 == 0:
+                hours.append(numbers(now))
+    assert len(found[minutes]) == 24
+    for hour, expected in zip(found[minutes][since - 1 :], found[5][since - 1 :], strict=True):
+        assert hour == pytest.approx(expected, abs=0.004)
