@@ -75,8 +75,13 @@ class Situation:
         return {id_: self.basis[id_] for id_ in _basis(body) if id_ in self.basis}
 
     def attempt_of(self, entry: Entry, body: Candidate) -> Attempt | None:
-        """Return what became of saying it the last time; None if it was never tried, or was withdrawn."""
+        """Return what became of the present attempt to say it; None if there was none, or it was withdrawn."""
         return self.attempts.get(speech_key(self.run.mind_id, entry.id, body.attempts))
+
+    def was_seen(self, entry: Entry, body: Candidate) -> bool:
+        """Return whether people may have seen part of it in an earlier attempt."""
+        earlier = (self.attempts.get(key) for key in _keys(self.run.mind_id, entry, body))
+        return any(attempt is not None and attempt.shown for attempt in earlier)
 
     def standing(self, entry: Entry, body: Candidate) -> Standing:
         """Return what became of what a candidate rests on."""
@@ -112,7 +117,7 @@ class Situation:
             unattended=room is not None and room.unattended,
             dm=room is not None and room.kind is RoomKind.DM,
             # Who writes to the bot asks for its words; nobody else does.
-            asked=reply is not None and reply.open,
+            asked=reply is not None and reply.open and not reply.own,
             obligations=self.obligations,
             need_to_speak=self.need_to_speak,
             room_today=0 if room is None else self.today.get(room.id, 0),
@@ -189,7 +194,7 @@ async def look(
         past=await speaking.load_past(tx, rooms),
         today=await speaking.count_today(tx, run.mind_id, midnight),
         attempts=await speaking.find_attempts(
-            tx, {speech_key(run.mind_id, entry.id, body.attempts) for entry, body in found}
+            tx, {key for entry, body in found for key in _keys(run.mind_id, entry, body)}
         ),
     )
 
@@ -229,6 +234,10 @@ async def _barrier(tx: Tx, run: Run, gate: Gate, now: datetime, zone: ZoneInfo) 
         return Barrier.PAUSED
     quiet = gate.policy.quiet
     return Barrier.QUIET if quiet is not None and quiet.covers(now.astimezone(zone)) else None
+
+
+def _keys(mind_id: str, entry: Entry, body: Candidate) -> tuple[str, ...]:
+    return tuple(speech_key(mind_id, entry.id, n) for n in range(body.attempts + 1))
 
 
 def _venue(body: Candidate, owner: tuple[RoomId, PersonId] | None) -> RoomId | None:

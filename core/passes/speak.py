@@ -5,6 +5,7 @@ One transaction, at most one row of the outbox a run. Vectors are asked for befo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import assert_never
 
 import structlog
@@ -45,6 +46,8 @@ DECISION = "decision"
 REPEATS = "repeats_recent_speech"
 DELIVERY_FAILED = "delivery_failed"
 ALREADY_SAID = "already_said"
+TAKEN_BACK_AFTER = timedelta(hours=1)
+"""How long delivery has to say itself that something was not sent."""
 LAST_OWN = 5
 """How many of the bot's last messages in a room a text may not repeat to the letter."""
 EMBEDDED_OWN = 192
@@ -188,7 +191,8 @@ class Speaking:
         if reply is not None and reply.under_way:
             decided.note(entry, body, "held", "answer_under_way")
             return
-        if found.attempt_of(entry, body) is not None:  # somebody took back that it was said
+        # Somebody took back that it was being sent, or people have seen the beginning of it.
+        if found.attempt_of(entry, body) is not None or found.was_seen(entry, body):
             decided.note(entry, body, "retired", ALREADY_SAID)
             decided.retire(entry, ALREADY_SAID)
             return
@@ -283,15 +287,12 @@ def _tidy(found: Situation, decided: _Decisions) -> list[Entry]:
 
 
 def _take_back(found: Situation, decided: _Decisions, entry: Entry, body: Candidate) -> None:
-    """Queue again what was certainly not sent; what people have seen in part is not said again."""
+    """Queue again what was certainly not sent, where delivery was not there to do so."""
     attempt = found.attempt_of(entry, body)
-    if attempt is None or attempt.state in (OutboxState.FAILED, OutboxState.DROPPED):
+    lost = attempt is None or attempt.state == OutboxState.FAILED
+    if lost and entry.updated_at + TAKEN_BACK_AFTER <= found.now:
         decided.note(entry, body, "queued_again", DELIVERY_FAILED)
         decided.advance(entry, CandidateStatus.QUEUED, DELIVERY_FAILED)
-        if attempt is not None and attempt.shown:
-            decided.retire(entry, DELIVERY_FAILED)
-    elif attempt.state in (OutboxState.SENT, OutboxState.UNKNOWN):
-        log.error("speech.not_recorded", run=found.run.id, mind=found.run.mind_id, candidate=entry.id)
 
 
 async def _write_down(tx: Tx, run: Run, found: Situation, decided: _Decisions) -> None:

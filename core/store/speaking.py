@@ -56,11 +56,15 @@ with own as (
 select room_id, text, max(at) as at from own
 where text <> '' and at > voidbot.now() - case when room_id = any($2::bigint[]) then $3::interval else $4::interval end
 group by 1, 2 order by 3 desc limit $5"""
+# An answer is on its way until the mind knows of it, which is a moment after it arrived.
 _REPLIES = """
 select m.id, m.room_id, m.platform_ref, m.author_id, m.deleted_at is not null as gone,
-  coalesce(p.unprompted, true) as open,
+  coalesce(p.unprompted, true) as open, m.kind = 'bot_reply' as own,
   exists (select 1 from voidbot.outbox o where o.room_id = m.room_id and o.reply_to = m.platform_ref
-    and o.state in ('ready', 'sending')) as under_way,
+    and o.kind in ('reply', 'speech') and (o.state in ('ready', 'sending')
+      or o.state in ('sent', 'unknown') and o.private_to is null and o.closed_at > voidbot.now() - interval '1 hour'
+        and not exists (select 1 from voidbot.state_entries e where e.mind_id = $1 and e.kind = $3
+          and e.entry_id = 'receipt:' || o.id))) as under_way,
   (select max(e.created_at) from voidbot.state_entries e where e.mind_id = $1 and e.type = 'receipt'
     and e.retired_at is null and (e.body->>'replyToMessageId')::bigint = m.id) as answered_at
 from voidbot.messages m left join voidbot.people p on p.id = m.author_id where m.id = any($2::bigint[])"""
@@ -112,9 +116,9 @@ class OwnText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyFact:
-    """A message that something would answer. `open`: its author may be spoken to unasked.
+    """A message that something would answer. `open`: its author may be spoken to unasked. `own`: the bot said it.
 
-    `under_way`: an answer to it is being sent. `answered_at`: when the newest live receipt for it was recorded.
+    `under_way`: an answer to it is on its way. `answered_at`: when the newest live receipt for it was recorded.
     """
 
     id: MessageId
@@ -123,6 +127,7 @@ class ReplyFact:
     author_id: PersonId | None
     gone: bool
     open: bool
+    own: bool
     under_way: bool
     answered_at: datetime | None
 
@@ -184,7 +189,8 @@ async def list_own(tx: Tx, mind_id: str, rooms: Iterable[RoomId]) -> list[OwnTex
 
 async def load_replies(tx: Tx, mind_id: str, messages: Collection[MessageId]) -> dict[MessageId, ReplyFact]:
     """Return these messages as they stand; one that is not there is not in it."""
-    rows = await tx.fetch(_REPLIES, mind_id, sorted(messages)) if messages else []
+    receipts = KIND_OF["receipt"].value
+    rows = await tx.fetch(_REPLIES, mind_id, sorted(messages), receipts) if messages else []
     return {
         MessageId(row["id"]): ReplyFact(
             id=MessageId(row["id"]),
@@ -193,6 +199,7 @@ async def load_replies(tx: Tx, mind_id: str, messages: Collection[MessageId]) ->
             author_id=None if row["author_id"] is None else PersonId(row["author_id"]),
             gone=row["gone"],
             open=row["open"],
+            own=row["own"],
             under_way=row["under_way"],
             answered_at=row["answered_at"],
         )
