@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
 from core.chat.voice import Voice
 from core.domain.archiving import ROOMS_ALONE
 from core.domain.ids import MessageId, RoomId, RoomKey
-from core.domain.mind.facts import Emitter
+from core.domain.mind.facts import Emitter, speech_hash
 from core.domain.passes import PassName, PassPolicy, Run, RunMode, RunState, Step, counts_of
 from core.domain.rooms import ArchiveSwitch, RoomKind
 from core.domain.speaking import SpeechRules
+from core.domain.speech import candidate_of_key
 from core.jobs.executor import Kind
 from core.passes.gate import Gate
 from core.passes.runner import PassSpec, PassWork, Runner, start
@@ -23,7 +25,7 @@ from core.store.passes import NewRun
 from tests.domain.chat_context import CATALOG
 from tests.fakes import ManualClock
 from tests.queue.harness import at_work, until, worker
-from tests.store.minds import Home, make_home
+from tests.store.minds import Home, codes, make_home
 
 DRAWN = SpeechRules(threshold=0.3, threshold_open=0.3)
 """Rules under which a mind that nothing presses is drawn to speak: need starts at 0.35."""
@@ -35,6 +37,11 @@ THOUGHTS = {
     "answer": "The stops are cut by the parser.",
 }
 """Words that have little in common; what is not listed says its own name a few times."""
+
+
+def wire(clock: ManualClock, **later: float) -> str:
+    """A moment as operations name it."""
+    return (clock.now() + timedelta(**later)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass
@@ -50,15 +57,18 @@ class Mouth:
     def database(self) -> Database:
         return self.home.database
 
-    async def queue(
-        self, id_: str, draft: str = "", *, room: RoomId | None = None, reply: MessageId | None = None, **more: Any
-    ) -> None:
-        """Let the mind take up something to say; by a model that has read the open room."""
+    async def queue(self, id_: str, draft: str = "", **more: Any) -> None:
+        """Let the mind take up something to say."""
+        assert await self.propose(id_, draft, **more) == []
+
+    async def propose(
+        self, id_: str, draft: str = "", *, room: RoomId | None = None, reply: MessageId | None = None,
+        closed: bool = False, **more: Any,
+    ) -> list[str]:  # fmt: skip
+        """Let a model that has read the open room propose something to say; return the code of a refusal."""
         target = {"mode": "channel", "channelId": self.home.room if room is None else room}
         if reply is not None:
             target["replyToMessageId"] = reply
-        by = more.pop("by", Emitter.RUMINATION)
-        closed = more.pop("closed", False)
         speech = {
             "interventionId": id_,
             "kind": "ripe_thought_share" if reply is None else "direct_reply",
@@ -67,7 +77,7 @@ class Mouth:
             "deliveryTarget": target,
         }
         operation = {"operation": "queue_candidate_intervention", "intervention": speech | more}
-        await self.home.accept(operation, by=by, closed=closed)
+        return codes(await self.home.apply(operation, by=Emitter.RUMINATION, closed=closed))
 
     async def owe(self, message: MessageId) -> None:
         """Let the mind owe an answer to a message."""
@@ -156,11 +166,42 @@ class Mouth:
         return {row["entry_id"]: row["retired_reason"] or row["status"] for row in rows}
 
     async def arrive(self) -> None:
-        """Let everything in the outbox have arrived, as its delivery would record it, but for the mind's receipts."""
-        await self.do(
-            "update voidbot.outbox set state = 'sent', closed_at = voidbot.now() where state in ('ready', 'sending')"
+        """Let everything in the outbox have arrived, as its delivery would record it."""
+        async with self.database.transaction() as tx:
+            sent = await tx.fetch(
+                "update voidbot.outbox o set state = 'sent', closed_at = voidbot.now() where state = 'ready'"
+                " returning *, (select m.id from voidbot.messages m where m.room_id = o.room_id"
+                " and m.platform_ref = o.reply_to) as message"
+            )
+        for row in sent:
+            await self.record(row)
+
+    async def record(self, row: Row) -> None:
+        """Let the mind know of something that arrived, and of the candidate that it was, if it was one."""
+        text, spoken = row["body"], candidate_of_key(row["dedupe"])
+        receipt = {
+            "outboxId": row["id"], "cause": "reply" if spoken is None else "candidate", "roomId": row["room_id"],
+            "transport": "console", "sentMessageIds": ["s1"], "contentLength": len(text), "chunkCount": 1,
+            "preview": text, "contentHash": speech_hash(text), "sentAt": wire(self.home.clock), "outcome": "sent",
+            "deliveryRef": "said",
+        }  # fmt: skip
+        receipt |= {} if row["message"] is None else {"replyToMessageId": row["message"]}
+        receipt |= {} if spoken is None else {"interventionId": spoken}
+        marked = {"operation": "mark_candidate_spoken", "interventionId": spoken, "receiptId": f"receipt:{row['id']}"}
+        await self.home.accept(
+            {"operation": "record_delivery_receipt", "receipt": receipt},
+            *([] if spoken is None else [marked]),
+            by=Emitter.PARENT,
         )
-        await self.do("update voidbot.receipts set delivered_at = voidbot.now() where delivered_at is null")
+
+    async def answer(self, message: MessageId) -> None:
+        """Let a reply to a message be on its way."""
+        await self.do(
+            "insert into voidbot.outbox (front_end, community_id, room_id, reply_to, kind, body, audience, dedupe)"
+            " select 'console', community_id, room_id, platform_ref, 'reply', 'It is so.', '{}', 'reply:' || id"
+            " from voidbot.messages where id = $1",
+            message,
+        )
 
     async def do(self, sql: str, *args: object) -> None:
         """Change something behind the phase's back."""

@@ -5,18 +5,13 @@ from typing import Any
 
 import pytest
 
-from core.domain.mind.facts import Emitter, speech_hash
 from core.domain.passes import PassName, PassPolicy, RunMode
 from core.domain.rooms import QuietHours
 from core.domain.speaking import SpeechRules
 from core.store import passes, state
 from core.store.engine import Database
 from tests.fakes import ManualClock
-from tests.flows.passes.mouth import DRAWN, HOUR_S, THOUGHTS, Mouth, make_mouth
-
-
-def wire(clock: ManualClock, **later: float) -> str:
-    return (clock.now() + timedelta(**later)).strftime("%Y-%m-%dT%H:%M:%SZ")
+from tests.flows.passes.mouth import DRAWN, HOUR_S, THOUGHTS, Mouth, make_mouth, wire
 
 
 async def test_of_all_that_waits_the_first_in_turn_is_said(database: Database, clock: ManualClock) -> None:
@@ -197,7 +192,8 @@ async def test_what_is_over_is_given_up_and_what_waited_is_said(database: Databa
     await mouth.queue("much_later", status="deferred", deferredUntil=wire(clock, hours=30), priority=1.0)
     await mouth.do("update voidbot.rooms set state = 'deleted' where id = $1", gone)
     await mouth.do("update voidbot.messages set deleted_at = voidbot.now() where id = $1", deleted)
-    await receipt_for(mouth, asked)
+    await mouth.answer(asked)
+    await mouth.arrive()
     await clock.advance(2 * HOUR_S)
     assert await mouth.speak() == {"read": 6, "retired": 4, "delivered": 1}
     assert await mouth.statuses() == {
@@ -210,23 +206,26 @@ async def test_what_is_over_is_given_up_and_what_waited_is_said(database: Databa
     }
 
 
-async def receipt_for(mouth: Mouth, message: int, text: str = "It is so.") -> None:
-    """Let a message be answered, as delivery would record it."""
-    home = mouth.home
-    async with mouth.database.transaction() as tx:
-        outbox_id = await tx.fetchval(
-            "insert into voidbot.outbox (front_end, community_id, room_id, kind, body, audience, dedupe, state,"
-            " closed_at) values ('console', $1, $2, 'reply', $3, '{}', 'reply:' || $4::text, 'sent', voidbot.now())"
-            " returning id",
-            home.community, home.room, text, str(message),
-        )  # fmt: skip
-    receipt = {
-        "outboxId": outbox_id, "cause": "reply", "roomId": home.room, "replyToMessageId": message,
-        "transport": "console", "sentMessageIds": ["s1"], "contentLength": len(text), "chunkCount": 1,
-        "preview": text, "contentHash": speech_hash(text), "sentAt": wire(home.clock), "outcome": "sent",
-        "deliveryRef": "reply",
-    }  # fmt: skip
-    await home.accept({"operation": "record_delivery_receipt", "receipt": receipt}, by=Emitter.PARENT)
+async def test_an_answer_closes_what_was_owed_and_what_would_say_it_again(
+    database: Database, clock: ManualClock
+) -> None:
+    mouth = await make_mouth(database, clock)
+    asked, other = await mouth.home.say("What of the stops?"), await mouth.home.say("And the lamps?")
+    for message in (asked, other):
+        await mouth.owe(message)
+    await mouth.queue("high", reply=other, priority=0.95)
+    await mouth.queue("answer", reply=asked, priority=0.6)
+    await mouth.queue("low", reply=asked, priority=0.5)
+    await mouth.answer(other)
+    await mouth.arrive()
+    assert await mouth.propose("late", reply=other) == ["already_answered"]
+    assert await mouth.speak() == {"read": 3, "retired": 1, "delivered": 1}
+    await mouth.arrive()
+    assert await mouth.statuses() == {"answer": "spoken", "high": "already_answered", "low": "answered_elsewhere"}
+    assert await mouth.speak() == {}
+    async with database.transaction() as tx:
+        owed = await tx.fetch("select body->>'status' as status from voidbot.state_entries where type = 'case'")
+    assert [each["status"] for each in owed] == ["answered", "answered"]
 
 
 async def test_while_an_answer_is_on_its_way_no_other_one_is_begun(database: Database, clock: ManualClock) -> None:
@@ -234,14 +233,26 @@ async def test_while_an_answer_is_on_its_way_no_other_one_is_begun(database: Dat
     asked = await mouth.home.say("What of it?")
     await mouth.owe(asked)
     await mouth.queue("answer", reply=asked)
+    await mouth.answer(asked)
+    for stage in ("sending", "sent"):  # that it arrived is known to the mind a moment later
+        await mouth.do("update voidbot.outbox set state = $1, closed_at = voidbot.now()", stage)
+        assert await mouth.speak() == {"read": 1, "held": 1}
+        assert mouth.outcomes() == {"answer": "held:answer_under_way"}
+
+
+async def test_what_people_saw_the_beginning_of_is_not_said_again(database: Database, clock: ManualClock) -> None:
+    mouth = await make_mouth(database, clock)
+    await mouth.queue("thought")
+    await mouth.speak()
+    await mouth.do("update voidbot.outbox set state = 'failed', closed_at = voidbot.now()")
     await mouth.do(
-        "insert into voidbot.outbox (front_end, community_id, room_id, reply_to, kind, body, audience, dedupe)"
-        " select 'console', community_id, room_id, platform_ref, 'reply', 'x', '{}', 'reply:1' from voidbot.messages"
-        " where id = $1",
-        asked,
+        "insert into voidbot.outbox_parts (outbox_id, n, nonce, state, external_id)"
+        " select id, 1, 'n1', 'sent', 's1' from voidbot.outbox"
     )
-    assert await mouth.speak() == {"read": 1, "held": 1}
-    assert mouth.outcomes() == {"answer": "held:answer_under_way"}
+    await clock.advance(2 * HOUR_S)
+    await mouth.speak()
+    await mouth.speak()
+    assert await mouth.statuses() == {"thought": "already_said"}
 
 
 async def test_what_was_certainly_not_sent_is_tried_three_times(database: Database, clock: ManualClock) -> None:
@@ -250,6 +261,8 @@ async def test_what_was_certainly_not_sent_is_tried_three_times(database: Databa
     for n in range(3):
         assert (await mouth.speak()).get("delivered") == 1, n
         await mouth.do("update voidbot.outbox set state = 'failed', closed_at = voidbot.now()")
+        assert await mouth.speak() == {"read": 1}
+        await clock.advance(HOUR_S)
         await mouth.speak()
         assert mouth.outcomes()["thought"] == "queued_again:delivery_failed"
     assert await mouth.statuses() == {"thought": "delivery_failed"}
