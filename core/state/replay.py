@@ -17,7 +17,10 @@ from core.state.loading import keys_of_anchor
 from core.store import journal, state
 from core.store.engine import Tx
 from core.store.journal import JournalRow
+from core.store.state import Mind
 
+SLICE = 500
+"""Rows that are folded in one read."""
 INSTALLED = frozenset({"undo_operation", "void_source", "erase_person", "evict_entries"})
 """What these did cannot be done again: later redactions took what they read or weighed. Their images stand in for it.
 
@@ -55,6 +58,14 @@ class Replay:
         self.hashes: dict[Key, int] = {}
         self.rows = self.accepted = self.refused = 0
         self.emptied = False
+
+    def follow(self, row: JournalRow) -> Difference | None:
+        """Fold the row that comes next; return where it parts from what it says, or that it is another one."""
+        if row.seq != self.rows + 1:
+            return Difference(row.seq, f"follows a gap: row {self.rows + 1} is missing")
+        difference = self.take(row)
+        self.view.settle()
+        return difference
 
     def take(self, row: JournalRow) -> Difference | None:
         """Fold one row; return where it parts from what the row says."""
@@ -139,15 +150,10 @@ class Replay:
 async def fold_rows(rows: AsyncIterator[JournalRow]) -> tuple[Replay, Difference | None]:
     """Fold rows in their order; stop at the first that parts from what it says."""
     replay = Replay()
-    expected = 1
     async for row in rows:
-        if row.seq != expected:
-            return replay, Difference(row.seq, f"follows a gap: row {expected} is missing")
-        difference = replay.take(row)
+        difference = replay.follow(row)
         if difference is not None:
             return replay, difference
-        replay.view.settle()
-        expected += 1
     return replay, None
 
 
@@ -162,11 +168,53 @@ async def verify(tx: Tx, mind_id: str, until: int | None = None) -> Replayed:
     last = mind.last_seq if until is None else min(until, mind.last_seq)
     replay, difference = await fold_rows(journal.walk(tx, mind_id, last))
     if difference is None and last == mind.last_seq:
-        if replay.hash != mind.state_hash:
-            difference = Difference(last, "is not where the mind stands")
-        else:
-            difference = await _beside_entries(tx, mind_id, replay)
+        difference = await _beside(tx, mind, replay)
     return replay.outcome(difference)
+
+
+class SlicedReplay:
+    """A mind folded from nothing in short reads, between which others write: nobody waits, and no snapshot is held.
+
+    If words are taken out of the journal meanwhile, and what was read no longer fits, it begins anew. `rows`: read at
+    once.
+    """
+
+    def __init__(self, mind_id: str, rows: int = SLICE) -> None:
+        self._mind_id = mind_id
+        self._rows = rows
+        self._replay = Replay()
+        self._began: int | None = None
+
+    @property
+    def folded(self) -> int:
+        """How many rows are folded."""
+        return self._replay.rows
+
+    async def go_on(self, tx: Tx) -> Replayed | None:
+        """Fold some rows more; return how it went once it is at the end, or where journal and mind part."""
+        mind = await state.find_mind(tx, self._mind_id)
+        if mind is None:
+            return Replay().outcome(None)
+        began = self._began = mind.last_seq if self._began is None else self._began
+        rows = await journal.list_range(tx, mind.id, self._replay.rows, mind.last_seq, self._rows)
+        difference = next((each for row in rows if (each := self._replay.follow(row)) is not None), None)
+        if difference is None and self._replay.rows < mind.last_seq:
+            return None if rows else self._replay.outcome(Difference(mind.last_seq, "is not there"))
+        if difference is None:
+            difference = await _beside(tx, mind, self._replay)
+            now = await state.find_mind(tx, mind.id)
+            if now is None or now.last_seq != mind.last_seq:
+                return None  # it was written to while it was compared
+        if difference is not None and await journal.is_redacted_after(tx, mind.id, began):
+            self._replay, self._began = Replay(), None
+            return None
+        return self._replay.outcome(difference)
+
+
+async def _beside(tx: Tx, mind: Mind, replay: Replay) -> Difference | None:
+    if replay.hash != mind.state_hash:
+        return Difference(mind.last_seq, "is not where the mind stands")
+    return await _beside_entries(tx, mind.id, replay)
 
 
 async def _beside_entries(tx: Tx, mind_id: str, replay: Replay) -> Difference | None:

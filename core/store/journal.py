@@ -98,6 +98,7 @@ where o.mind_id = $1 and o.seq > $3 and o.run_id = $2 and o.verdict = 'accepted'
 _AT = """
 select distinct on (t.touch) t.touch, o.touched from voidbot.state_operations o cross join unnest(o.touches) t(touch)
 where o.mind_id = $1 and o.at <= $2 and o.verdict = 'accepted' order by t.touch, o.seq desc"""
+_REDACTED = "select exists (select from voidbot.state_operations where mind_id = $1 and redacted_by > $2)"
 _OPEN = "select set_config('voidbot.journal', $1, true)"
 _UNDONE = "update voidbot.state_operations set undone_by = $3 where mind_id = $1 and seq = any($2::bigint[])"
 _REDACT = """
@@ -175,6 +176,11 @@ async def walk(tx: Tx, mind_id: str, until: int) -> AsyncIterator[JournalRow]:
         for row in rows:
             yield row
         after = rows[-1].seq
+
+
+async def is_redacted_after(tx: Tx, mind_id: str, seq: int) -> bool:
+    """Return whether a row behind `seq` has taken words out of the journal."""
+    return bool(await tx.fetchval(_REDACTED, mind_id, seq))
 
 
 async def list_images_at(tx: Tx, mind_id: str, at: datetime) -> list[dict[str, Any]]:

@@ -79,6 +79,8 @@ SECOND_WRITERS = {
     ("embed_queue", "units"): "queues a unit's vector in the statement that writes the unit",
     ("embed_queue", "vector_books"): "queues anew what the nightly comparison finds wrong",
     ("people", "erasures"): "blocks a person in the transaction that writes the erasure down",
+    ("pass_runs", "pass_books"): "deletes runs, with their phases and what they saved, that are kept no longer",
+    ("pass_artifacts", "pass_books"): "deletes what runs saved once its time is over or its messages are gone",
     ("audit", "jobs"): "the queue's own account of a requeue, in the requeue's transaction",
 }
 # An erasure empties what is a person's wherever it stands: one hook a table, all in one module.
