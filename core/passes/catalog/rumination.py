@@ -50,14 +50,18 @@ Speak = Callable[[Tx, Run], Awaitable[PhaseResult]]
 
 
 class Rumination:
-    """The pass. `speak`: what of the mind is said; asked in every run that may write, and decides by the run's mode."""
+    """The pass. `speak`: the phase in which something is said; gone through in every run that may write.
+
+    What may be said in which mode is that phase's to decide.
+    """
 
     def __init__(
-        self, *, gate: Gate, asking: PassAsking, minds: StateService, likening: Likening, clock: Clock, speak: Speak,
-        own_repo: str = "",
+        self, *, gate: Gate, asking: PassAsking, minds: StateService, likening: Likening, clock: Clock,
+        speak: Speak | Inside | Outside, own_repo: str = "",
     ) -> None:  # fmt: skip
         every = gate.policy.rumination_every
-        self._gate, self._asking, self._minds, self._likening, self._speak = gate, asking, minds, likening, speak
+        self._gate, self._asking, self._minds, self._likening = gate, asking, minds, likening
+        self._speak = speak if isinstance(speak, Inside | Outside) else Inside(speak)
         self._clock, self._every = clock, every
         self._looking = Looking(gate.groups, clock, every)
         self._gatherer = Gatherer(gate, clock)
@@ -75,7 +79,7 @@ class Rumination:
                 Phase.POLL: Inside(self._poll),
                 Phase.ASK: Outside(self._ask),
                 Phase.APPLY: Outside(self._apply),
-                Phase.SPEAK: Inside(self._speak),
+                Phase.SPEAK: self._speak,
                 Phase.RECORD: Inside(self._record),
             },
         )
