@@ -46,14 +46,17 @@ speech as materialized (
     select p.id, e.entry_id as speech, e.body->>'status' as status, e.last_seq from pressing p
     join voidbot.state_entries e on e.mind_id = $1 and e.kind = '{KIND_OF["candidate"].value}'
      and (e.body->>'sourcePressureId' = p.id or e.about = p.about)),
+said as materialized (
+    select p.id, o.seq, o.payload->'pressure'->>'kind' as kind from pressing p
+    join voidbot.state_operations o on o.mind_id = $1
+     and o.touches @> array['{KIND_OF["pressure_item"].value}/' || p.id]
+     and o.op = 'upsert_agency_pressure' and o.verdict = 'accepted'),
 since as materialized (
     select p.id, greatest(
         coalesce((select max(s.last_seq) from speech s where s.id = p.id
                   and s.status = '{CandidateStatus.SPOKEN.value}'), 0),
-        coalesce((select max(o.seq) from voidbot.state_operations o
-                  where o.mind_id = $1 and o.touches @> array['{KIND_OF["pressure_item"].value}/' || p.id]
-                    and o.op = 'upsert_agency_pressure' and o.verdict = 'accepted'
-                    and o.payload->'pressure'->>'kind' <> p.kind), 0)) as seq
+        coalesce((select min(o.seq) from said o where o.id = p.id and o.kind = p.kind and o.seq > (
+                  select max(b.seq) from said b where b.id = p.id and b.kind <> p.kind)), 0)) as seq
     from pressing p)
 select s.id, count(*) as times from speech s join since using (id)
 join voidbot.state_operations o on o.mind_id = $1 and o.seq > since.seq and o.effect = 'deferred'

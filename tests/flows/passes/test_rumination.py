@@ -211,7 +211,7 @@ async def test_a_group_that_falls_silent_costs_nothing_in_the_end(database: Data
         assert len(mind.model.requests) == calls == 4
 
 
-async def test_nobody_is_asked_where_thinking_is_off_held_back_or_quiet(database: Database, clock: ManualClock) -> None:
+async def test_nobody_is_asked_where_the_pass_is_off(database: Database, clock: ManualClock) -> None:
     policy = PassPolicy(on=frozenset({PassName.MOOD}))
     async with thinking(database, clock, policy=policy) as mind:
         assert (await mind.think()).reason == SkipReason.OFF
