@@ -11,7 +11,7 @@ from core.jobs.executor import JobContext, Observe
 from core.passes.comparing import tend_vectors
 from core.passes.sources import queue_hourly
 from core.privacy.upkeep import PrivacyUpkeep
-from core.store import budgets, imports, inbox, jobs, outbox, rates, retention, shown
+from core.store import budgets, imports, inbox, jobs, outbox, pass_books, rates, retention, shown
 
 log = structlog.get_logger()
 
@@ -44,6 +44,7 @@ class Upkeep:
         await ctx.advance(rates.sweep, durable=False)
         pruned = await ctx.advance(budgets.prune, durable=False)
         await ctx.advance(imports.forget_old, durable=False)
+        saved = await ctx.advance(pass_books.drop_saved, durable=False)
         removed = await ctx.advance(jobs.keep_house)
         syncs = await ctx.advance(queue_hourly, durable=False)
         if self.likeness:
@@ -60,6 +61,7 @@ class Upkeep:
             emptied=emptied,
             abandoned=abandoned,
             pruned=pruned,
+            saved=saved,
             **private,
             overdue=overdue,
             syncs=syncs,

@@ -27,7 +27,7 @@ select coalesce(sum(jsonb_array_length(body->'quarantined')), 0)::bigint from vo
 where mind_id = $1 and type = 'cursor' and retired_at is null and body ? 'quarantined'"""
 _DEAD = """
 select count(*) from queue.dead d join voidbot.communities c on c.id = d.community_id where c.mind_id = $1"""
-# Any number of minds may do this side by side: what another one holds is left to it.
+# Any number may do this side by side: what another one holds is left to it.
 _EXPIRED = """
 delete from voidbot.pass_artifacts where (run_id, name) in (
     select run_id, name from voidbot.pass_artifacts where expires_at <= voidbot.now()
@@ -50,14 +50,6 @@ gone as (
     delete from voidbot.pass_artifacts a using found f
     where a.run_id = f.run_id and a.name = f.name and not f.active)
 select count(*) filter (where not active) as gone, count(*) filter (where active) as waiting from found"""
-
-
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """What was deleted: what runs saved, and whole runs with their phases."""
-
-    artifacts: int
-    runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +84,14 @@ async def find_health(tx: Tx, mind_id: str) -> Health:
     )
 
 
-async def prune(tx: Tx, limit: int) -> Pruned:
-    """Delete what runs saved once its time is over, and runs that are kept no longer; so many of each at most."""
-    artifacts = await tx.execute(_EXPIRED, limit)
-    return Pruned(artifacts, await tx.execute(_OLD, KEEP_IDLE_RUNS, KEEP_RUNS, limit))
+async def drop_saved(tx: Tx, limit: int = 1000) -> int:
+    """Delete what runs saved once its time is over, whatever is paused; return how much."""
+    return await tx.execute(_EXPIRED, limit)
+
+
+async def prune(tx: Tx, limit: int) -> int:
+    """Delete runs that are kept no longer, with their phases; return how many."""
+    return await tx.execute(_OLD, KEEP_IDLE_RUNS, KEEP_RUNS, limit)
 
 
 async def list_holding(tx: Tx, messages: Sequence[MessageId]) -> list[tuple[str, MessageId]]:

@@ -49,7 +49,7 @@ log = structlog.get_logger()
 REMEMBERED = 200
 """How many earlier runs are looked at for when a task was done: eight days of them."""
 PRUNED = 1000
-"""How many runs, and how much of what they saved, one run deletes."""
+"""How many old runs one run deletes."""
 VERIFY_S = 40.0
 """How long a journal is folded; less than any phase may take. It is about 200,000 operations."""
 LASTING = ("verify_wrong", "verify_unfinished")
@@ -191,9 +191,8 @@ async def _evictions(tx: Tx, facts: Facts, mind_id: str, type_: str, most: int) 
 async def _prune(tx: Tx, run: Run) -> Counter[str]:
     if not run.writes:
         return Counter()
-    pruned = await pass_books.prune(tx, PRUNED)
-    counts = Counter({"runs_artifacts": pruned.artifacts, "runs_deleted": pruned.runs})
-    return counts + _done(Task.RUNS, max(pruned.artifacts, pruned.runs) < PRUNED)
+    deleted = await pass_books.prune(tx, PRUNED)
+    return Counter({"runs_deleted": deleted}) + _done(Task.RUNS, deleted < PRUNED)
 
 
 async def _digest(tx: Tx, run: Run, counts: Mapping[str, int], earlier: Sequence[Earlier]) -> dict[str, int]:
