@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
+from zoneinfo import ZoneInfo
 
 from core.chat.basis import are_told
 from core.chat.notices import Notices
@@ -22,7 +23,7 @@ from core.domain.speech import OutboxState, PublicText, SilenceReason, SpeechKin
 from core.jobs.executor import Fault, JobContext, Observe
 from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
 from core.prompt.stock import StockKey
-from core.store import archive, basis, inbox, jobs, outbox, people, places
+from core.store import archive, basis, inbox, jobs, outbox, passes, people, places, state
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
 from core.store.outbox import OutboxRow, PartRow
@@ -34,6 +35,8 @@ CALLS_AFTER = timedelta(minutes=5)
 """A reply that comes later may call its asker by name."""
 TOO_OLD_AFTER = timedelta(hours=6)
 """A reply that could not be sent for so long is dropped."""
+UNASKED_TOO_OLD_AFTER = timedelta(minutes=15)
+"""What nobody has asked for and could not be said for so long is dropped."""
 LATE_QUOTE_CHARS = 80
 OWN_REF = "bot:self"
 """Our account in the archive, in a form that no platform gives to a person."""
@@ -164,6 +167,8 @@ class Deliverer:
                 return SilenceReason.PAUSED
             if room.mode is RoomMode.SILENT:
                 return SilenceReason.MODE_SILENT
+        if row.kind is SpeechKind.SPEECH and (reason := await self._unasked_refusal(tx, row, place)) is not None:
+            return reason
         if not await self.readable.allow(
             tx, row.community_id, row.room_id, row.private_to, row.audience, epoch=place.mind_epoch
         ):
@@ -173,6 +178,22 @@ class Deliverer:
             tx, self.readable, row.community_id, row.room_id, row.private_to, files, epoch=place.mind_epoch
         )
         return None if told else SilenceReason.SOURCE_VOIDED
+
+    async def _unasked_refusal(self, tx: Tx, row: OutboxRow, place: Place) -> SilenceReason | None:
+        """Return why nothing may be said unasked any more: nobody waits for it, so it is dropped sooner."""
+        now, room, mind_id = self.clock.now(), place.room, place.community.mind_id
+        if now - row.created_at > UNASKED_TOO_OLD_AFTER:
+            return SilenceReason.TOO_OLD
+        if room.kind is not RoomKind.DM and not room.unattended:
+            return SilenceReason.ROOM_OFF
+        local = now.astimezone(ZoneInfo(place.community.timezone))
+        if room.quiet_hours is not None and room.quiet_hours.covers(local):
+            return SilenceReason.QUIET_HOURS
+        mind = await state.find_mind(tx, mind_id)
+        held = [each for each in await passes.list_controls(tx, mind_id) if each.holds(now)]
+        if (mind is not None and mind.paused) or any(each.name == passes.EVERY for each in held):
+            return SilenceReason.PAUSED
+        return None
 
     async def _drop(self, tx: Tx, row: OutboxRow, reason: SilenceReason) -> Outcome:
         """Withdraw an answer; one whose sources closed meanwhile is made once more without them."""

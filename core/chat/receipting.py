@@ -15,9 +15,11 @@ from pydantic import BaseModel, ConfigDict
 
 from core.domain.ids import OutboxId
 from core.domain.jobs import KeyScope, NewJob, Ok, Outcome
+from core.domain.mind.bodies import KIND_OF
 from core.domain.mind.codes import Rejected
+from core.domain.mind.entries import Key
 from core.domain.mind.facts import Actor, Emitter
-from core.domain.mind.speech import CandidateStatus, Cause, Receipt, Transport
+from core.domain.mind.speech import Candidate, CandidateStatus, Cause, Receipt, Transport
 from core.domain.mind.speech import Outcome as Proof
 from core.domain.mind.values import EntryId
 from core.domain.operations.base import Operation
@@ -25,7 +27,7 @@ from core.domain.operations.batch import Batch, Item, Mode
 from core.domain.operations.receipts import MarkCandidateSpoken, RecordDeliveryReceipt
 from core.domain.operations.speech import AdvanceCandidate
 from core.domain.rooms import RoomKind
-from core.domain.speech import OutboxState, SpeechKind, candidate_of_key
+from core.domain.speech import OutboxState, SpeechKind, candidate_of_key, speech_key
 from core.jobs.executor import JobContext, Observe
 from core.prompt.fences import clean_text
 from core.state.service import StateService
@@ -93,13 +95,24 @@ class Receipting:
             receipt = await _receipt_of(tx, row, place, await outbox.list_parts(tx, row.id), candidate, mind.now)
             operations: list[Operation] = [] if receipt is None else [RecordDeliveryReceipt(receipt=receipt)]
             if operations and candidate is not None:
-                operations.append(MarkCandidateSpoken(intervention_id=candidate, receipt_id=EntryId(f"receipt:{row.id}")))
-        elif row.state in (OutboxState.FAILED, OutboxState.DROPPED) and candidate is not None:
+                spoken = EntryId(f"receipt:{row.id}")
+                operations.append(MarkCandidateSpoken(intervention_id=candidate, receipt_id=spoken))
+        elif candidate is not None and await self._was_last(tx, mind.id, row, candidate):
             again = AdvanceCandidate(intervention_id=candidate, to=CandidateStatus.QUEUED, reason="delivery_failed")
             operations = [again]
         else:
             return
         await self._apply(tx, ctx, place, row, operations)
+
+    async def _was_last(self, tx: Tx, mind_id: str, row: OutboxRow, candidate: EntryId) -> bool:
+        """Return whether a row that came to nothing was the newest attempt at saying this candidate."""
+        if row.state not in (OutboxState.FAILED, OutboxState.DROPPED):
+            return False
+        for held in await state.load_entries(tx, mind_id, {Key(KIND_OF["candidate"], candidate)}):
+            body = held.entry.body
+            if isinstance(body, Candidate) and body.status is CandidateStatus.SENDING:
+                return row.dedupe.startswith(speech_key(mind_id, candidate, body.attempts))
+        return False
 
     async def _apply(
         self, tx: Tx, ctx: JobContext, place: Place, row: OutboxRow, operations: Sequence[Operation]

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from core.domain.ids import CommunityId, OutboxId, PersonId, RoomId, TurnId
-from core.domain.jobs import ADDRESSED_CHAT_HEAD_START_S, NewJob, chat_lane, send_lane
+from core.domain.jobs import ADDRESSED_CHAT_HEAD_START_S, PASS_HEAD_START_S, NewJob, chat_lane, send_lane
 
 
 class TurnWork(BaseModel):
@@ -93,8 +93,12 @@ def send_job(
     room_id: RoomId,
     person_id: PersonId | None,
     trace: str,
+    asked: bool = True,
 ) -> NewJob:
-    """Return the job that sends an answer; only processes with that front end's connection claim it."""
+    """Return the job that sends an answer; only processes with that front end's connection claim it.
+
+    `asked`: somebody waits for it; what is said unasked comes after that.
+    """
     return NewJob(
         kind="send",
         pool=f"send/{front_end}",
@@ -103,7 +107,7 @@ def send_job(
         community_id=community_id,
         room_id=room_id,
         person_id=person_id,
-        head_start_s=ADDRESSED_CHAT_HEAD_START_S,
+        head_start_s=ADDRESSED_CHAT_HEAD_START_S if asked else PASS_HEAD_START_S,
         max_attempts=5,
         trace=trace,
     )

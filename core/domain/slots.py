@@ -49,16 +49,10 @@ class Interval:
 
 
 class CatchUp(StrEnum):
-    """What becomes of slots that were missed.
+    """What the newest slot makes up for after time away: its own time, or with `INTEGRATE` that of all before it."""
 
-    Worked off to the end by the newest, the newest alone and if it is young, or one for all: `INTEGRATE` makes up for
-    their whole time, so that none of them was missed.
-    """
-
-    DRAIN = "drain"
     LATEST = "latest"
     INTEGRATE = "integrate"
-    ONCE = "once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +75,9 @@ def due(schedule: Interval, policy: CatchUp, last: datetime | None, now: datetim
     count = schedule.count(last, now)
     if count == 0:
         return Due()
-    young = now - newest.at < 2 * schedule.every
-    run = newest if policy is not CatchUp.LATEST or young else None
-    older = count - 1 if run is not None else count
-    told = 0 if policy is CatchUp.INTEGRATE else min(older, MOST_ROWS)
-    first = count - older
-    missed = tuple(schedule.back(newest, first + n) for n in reversed(range(told)))
-    return Due(run, missed, older - told)
+    told = 0 if policy is CatchUp.INTEGRATE else min(count - 1, MOST_ROWS)
+    missed = tuple(schedule.back(newest, n) for n in range(told, 0, -1))
+    return Due(newest, missed, count - 1 - told)
 
 
 def instant_of(day: date, at: time, zone: str) -> datetime:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from core.chat.stripping import strip_reasoning
 from core.domain.budgets import CallResult, Draw, UsageRow
 from core.domain.errors import BadOutput
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
@@ -288,6 +289,7 @@ async def read_answer(tx: Tx, run: Run, role: Role) -> Answer | None:
 
 def _items(text: str, reading: Reading) -> tuple[Item | Refused, ...]:
     """Return the operations of an answer: a list, one operation, or an object whose one field is the list."""
+    text = strip_reasoning(text).text
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -12,7 +13,7 @@ from core.domain.budgets import Draw
 from core.domain.passes import Origin, PassName, PassPolicy, Run, RunState, Skip, SkipReason
 from core.domain.rooms import Room, RoomState
 from core.ports import Clock
-from core.store import budgets, passes, places, state
+from core.store import budgets, passes, places, reading, state
 from core.store.engine import Tx
 from core.store.mind_facts import AudienceGroups
 from core.store.passes import EVERY, MindPlace
@@ -22,6 +23,7 @@ log = structlog.get_logger()
 FAILURES_BEFORE = 3
 """So many failed runs in a row make the next ones rarer."""
 LONGEST_BACKING_OFF = timedelta(hours=6)
+MOST_LOOKED_AT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,7 @@ class Gate:
         for control in await passes.list_controls(tx, run.mind_id):
             if control.name != EVERY and control.name not in set(PassName):
                 return Skip(SkipReason.CONTROL_UNREADABLE)
-            holds = control.paused and (control.until is None or control.until > now)
-            if holds and control.name in (EVERY, run.name):
+            if control.holds(now) and control.name in (EVERY, run.name):
                 return Skip(SkipReason.PAUSED)
         return None
 
@@ -127,15 +128,9 @@ class Gate:
         """Return whether it failed so often that this slot is left out."""
         if run.origin is Origin.MANUAL:
             return None
-        earlier = await passes.list_runs(tx, mind_id=run.mind_id, name=run.name, group=run.group, before=run.id)
-        failed = []
-        for each in earlier:
-            if each.state is RunState.SKIPPED:
-                continue
-            if each.state is not RunState.FAILED:
-                break
-            failed.append(each)
-        if len(failed) < FAILURES_BEFORE or failed[0].finished_at is None:
+        ended = await reading.list_ended(tx, run, MOST_LOOKED_AT)
+        failed = list(takewhile(lambda each: each.state is RunState.FAILED, ended))
+        if len(failed) < FAILURES_BEFORE:
             return None
         wait = min(every * 2 ** (len(failed) - FAILURES_BEFORE + 1), max(LONGEST_BACKING_OFF, every))
-        return Skip(SkipReason.BACKING_OFF) if now < failed[0].finished_at + wait else None
+        return Skip(SkipReason.BACKING_OFF) if now < failed[0].at + wait else None

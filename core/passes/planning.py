@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-import structlog
-
 from core.domain.archiving import ArchivePolicy, is_archived
 from core.domain.ids import RoomId
 from core.domain.passes import WHOLE_MIND, Origin, PassName, PassPolicy, Run, SkipReason, slot_key
@@ -17,8 +15,6 @@ from core.store import passes, places
 from core.store.engine import Tx
 from core.store.mind_facts import AudienceGroups
 from core.store.passes import LastSlot, MindPlace, NewRun
-
-log = structlog.get_logger()
 
 MOST_GROUPS = 3
 """How many groups of a mind begin to think in one tick; the others follow in the next ones."""
@@ -45,7 +41,7 @@ def plans_of(policy: PassPolicy) -> tuple[Plan, ...]:
     every = (
         Plan(PassName.MOOD, Interval(MOOD_EVERY), CatchUp.INTEGRATE, False),
         Plan(PassName.RUMINATION, Interval(policy.rumination_every), CatchUp.LATEST, True),
-        Plan(PassName.UPKEEP, Interval(UPKEEP_EVERY, UPKEEP_AT), CatchUp.ONCE, False),
+        Plan(PassName.UPKEEP, Interval(UPKEEP_EVERY, UPKEEP_AT), CatchUp.LATEST, False),
     )
     return tuple(plan for plan in every if plan.name in policy.on)
 
@@ -95,19 +91,20 @@ class Planner:
         groups = await self._groups(tx, mind.mind_id) if plan.grouped else {WHOLE_MIND: ()}
         rows: list[NewRun] = []
         waiting: dict[str, Slot] = {}
+        late: set[str] = set()
         for group in sorted(groups):
             last = known.get((mind.mind_id, plan.name.value, group))
             what = due(plan.schedule, plan.catch_up, None if last is None else last.at, now)
             rows += [_row(mind, plan, group, slot, skipped=SkipReason.MISSED) for slot in what.missed]
-            if what.summarised:
-                log.info("pass.slots_missed", mind=mind.mind_id, name=plan.name.value, older=what.summarised)
+            if what.missed and what.summarised:
+                rows.append(_older(mind, plan, group, what.missed[0], what.summarised))
             if what.run is not None:
                 waiting[group] = what.run
+            late |= {group} if what.missed else set()
         chosen = await self._most_news(tx, mind.mind_id, groups, waiting) if len(waiting) > MOST_GROUPS else waiting
         for group in chosen:
-            slot = waiting[group]
-            late = now - slot.at > plan.schedule.every
-            rows.append(_row(mind, plan, group, slot, origin=Origin.CATCH_UP if late else Origin.SCHEDULED))
+            origin = Origin.CATCH_UP if group in late else Origin.SCHEDULED
+            rows.append(_row(mind, plan, group, waiting[group], origin=origin))
         return rows
 
     async def _groups(self, tx: Tx, mind_id: str) -> dict[str, Sequence[RoomId]]:
@@ -129,6 +126,12 @@ class Planner:
         news = await passes.count_news(tx, mind_id, [room for group in waiting for room in groups[group]])
         counted = {group: sum(news.get(room, 0) for room in groups[group]) for group in waiting}
         return sorted(counted, key=lambda group: (-counted[group], group))[:MOST_GROUPS]
+
+
+def _older(mind: MindPlace, plan: Plan, group: str, oldest: Slot, count: int) -> NewRun:
+    """Return the one row that tells how many more slots were missed before the oldest that is told by itself."""
+    slot = Slot(oldest.at, f"{oldest.label}-{count}")
+    return _row(mind, plan, group, slot, skipped=f"{SkipReason.MISSED}:{count}")
 
 
 def _row(

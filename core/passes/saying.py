@@ -56,6 +56,7 @@ async def queue_speech(tx: Tx, run: Run, said: Saying, situation: Situation) -> 
         room_id=room.id,
         person_id=person,
         trace=trace,
+        asked=False,
     )
     (job_id,) = await jobs.enqueue(tx, [job])
     making = await speaking.find_making(tx, run.mind_id, said.entry.id)

@@ -167,6 +167,10 @@ class Control:
     reason: str
     set_at: datetime
 
+    def holds(self, now: datetime) -> bool:
+        """Return whether it holds back now."""
+        return self.paused and (self.until is None or self.until > now)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowTry:

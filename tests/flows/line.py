@@ -136,6 +136,7 @@ async def running_line(
     dsn: str,
     *,
     front_end: RecordingFrontEnd | None = None,
+    front_ends: Sequence[RecordingFrontEnd] = (),
     model: ScriptedModel | None = None,
     models: Sequence[ModelSettings] = (),
     clock: Clock | None = None,
@@ -145,7 +146,8 @@ async def running_line(
     **changes: object,
 ) -> AsyncIterator[Line]:
     """Run the composition root. `model`: answers in process; `models`: real providers over HTTP; neither: quotes."""
-    shown = front_end or RecordingFrontEnd()
+    every = front_ends or [front_end or RecordingFrontEnd()]
+    shown = every[0]
     if model is not None:
         models = [SETTINGS]
 
@@ -158,7 +160,7 @@ async def running_line(
             settings_for(dsn, models, **changes),
             frozenset({Role.GATEWAY, Role.WORKER}),
             say=lambda line: None,
-            front_ends=lambda database, clock, readable: [shown],
+            front_ends=lambda database, clock, readable: list(every),
             clock=clock,
             connect_model=connect,
             embedders=embedders,

@@ -6,12 +6,13 @@ No worker runs: after each move of the time everything that is due is claimed an
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from bot.kinds import kinds_of, passes_of
 from core.chat.lastwords import LastWords
+from core.domain.ids import RoomKey
 from core.domain.passes import Run
 from core.jobs.executor import Executor, JobContext
 from core.ports import Embedder
@@ -23,7 +24,7 @@ from core.store.leases import Incarnation
 from tests.fakes import ManualClock, RecordingFrontEnd, ScriptedModel
 from tests.flows.line import Line, running_line
 
-SLOTS = {"chat": 4, "send/console": 4, "upkeep": 2, "pass": 4}
+SLOTS = {"chat": 4, "upkeep": 2, "pass": 4, **dict.fromkeys(("send/console", "send/discord", "send/telegram"), 4)}
 
 
 @dataclass
@@ -67,9 +68,10 @@ class Days:
             await store.leave()
             store.close()
 
-    async def say(self, person: str, text: str, room: str = "lobby", **more: object) -> None:
+    async def say(self, person: str, text: str, room: str = "lobby", *, on: str = "console") -> None:
         """Let somebody say something, and everything that follows from it at once."""
-        await self.line.say(person, text, room, **more)
+        message = self.line.message(person, text, room, front_end=on)
+        await self.line.app.receiver.accept(replace(message, room=RoomKey(on, room)))
         await self.work()
 
     async def pass_(self, every: timedelta, until: datetime) -> None:
@@ -100,13 +102,14 @@ async def days(
     model: ScriptedModel | None = None,
     models: Sequence[ModelSettings] = (),
     embedders: Sequence[Embedder] | None = None,
-    front_end: RecordingFrontEnd | None = None,
+    platforms: Sequence[str] = ("console",),
     **changes: Any,
 ) -> AsyncIterator[Days]:
     """Open a line without a worker; `database` is on the same clone, for the clock."""
     clock = ManualClock(database)
+    shown = [RecordingFrontEnd(each) for each in platforms]
     async with running_line(
-        dsn, model=model, models=models, clock=clock, embedders=embedders, front_end=front_end, works=False, **changes
+        dsn, model=model, models=models, clock=clock, embedders=embedders, front_ends=shown, works=False, **changes
     ) as line:
         parts = line.app.parts
         executor = Executor(line.database, kinds_of(parts), clock, LastWords(parts.notices), parts.metrics.observe)
