@@ -45,6 +45,7 @@ from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
 from core.providers.router import Connect, Router
 from core.retrieval.indexing import index_all
+from core.state.naming import name_minds
 from core.state.service import open_minds
 from core.store import budgets
 from core.store.access import ReadableRooms
@@ -199,7 +200,7 @@ def _tiers(settings: Settings) -> dict[Tier, list[ModelSettings]]:
 
 
 async def _prepare(parts: Parts, say: Say, *, terminal: bool) -> None:
-    """Add the purses that must exist, and the sample community if it is wanted and nothing is there."""
+    """Add the purses that must exist, and the sample community if it is wanted; let minds bear the bot's name."""
     settings = parts.settings
     async with parts.database.transaction(long=True) as tx:
         await budgets.ensure_defaults(tx, deployment_usd_per_day=settings.usd_per_day)
@@ -208,6 +209,7 @@ async def _prepare(parts: Parts, say: Say, *, terminal: bool) -> None:
             if count := await load_sample(tx, sample, "console", parts.clock.now()):
                 await index_all(tx)
                 say(f"sample community: {count} messages in {len(sample.rooms)} rooms")
+    await name_minds(parts.database, parts.minds, settings.names[0])
 
 
 async def _open_page(parts: Parts, stack: AsyncExitStack) -> Address:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from core.domain.ids import MessageId, PersonId, RoomId
-from core.domain.mind.bodies import Scrubbed, read_body
+from core.domain.mind.bodies import Kind, Profile, Scrubbed, read_body
 from core.domain.mind.citing import cites_of
 from core.domain.mind.entries import Entry, Key, Retired, image_of
 from core.domain.mind.values import EntryId
@@ -44,6 +44,10 @@ _MIND = "select id, version, last_seq, state_hash, paused, voidbot.now() as now 
 _MINDS = """
 select id, version, last_seq, state_hash, paused, voidbot.now() as now from voidbot.minds
 where last_seq > 0 or paused order by id"""
+_NAMED_OTHERWISE = f"""
+select m.id from voidbot.minds m
+left join voidbot.state_entries e on e.mind_id = m.id and e.kind = '{Kind.PROFILE.value}' and e.entry_id = 'profile'
+where (m.last_seq > 0 or m.paused) and lower(coalesce(e.body->>'publicName', $2)) <> lower($1) order by m.id"""
 _LOCK = _MIND + " for update"
 _CREATE = "insert into voidbot.minds (id) values ($1) on conflict (id) do nothing"
 # By type one after the other: for any of several the planner, who does not know which, reads the whole table.
@@ -207,6 +211,11 @@ async def list_minds(tx: Tx) -> list[Mind]:
     """Return every mind that something was ever proposed to, by id."""
     rows = await tx.fetch(_MINDS)
     return [mind for row in rows if (mind := _mind_of(row)) is not None]
+
+
+async def list_named_otherwise(tx: Tx, name: str) -> list[str]:
+    """Return the minds that something was ever proposed to and that bear another name, capital letters aside."""
+    return [row["id"] for row in await tx.fetch(_NAMED_OTHERWISE, name, Profile().public_name)]
 
 
 async def list_resting(tx: Tx, messages: Sequence[MessageId], wordless: Sequence[str]) -> list[tuple[str, MessageId]]:
