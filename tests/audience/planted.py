@@ -8,12 +8,14 @@ from core.domain.ids import CommunityId, MessageId, PersonId, RoomId, RoomKey
 from core.domain.mind.facts import Actor, Emitter, Packet
 from core.domain.operations.batch import Batch, Item
 from core.domain.operations.catalog import read_operation
+from core.domain.passes import Finish, Origin, PassName, RunState, Step
 from core.domain.profile import Anchor, Predicate, SaidBy
 from core.domain.rooms import ArchiveSwitch, RoomKind
 from core.retrieval.indexing import index_all
 from core.state.service import open_minds
-from core.store import access, archive, facts, people, places
+from core.store import access, archive, facts, passes, people, places
 from core.store.engine import Tx
+from core.store.passes import NewRun
 from tests.flows.line import Line
 
 SECRETS = ("7319", "copperfox", "1,950", "1,700", "mill road", "quiet instalment", "marigold")
@@ -23,7 +25,7 @@ PLANTED = tuple(
     for what in (
         "word", "name", "room", "topic", "direct", "asked", "whisper", "thread", "import", "deleted", "twin", "other",
         "file", "caption", "extract", "forward", "poll", "fact", "source", "chunk", "shut", "abroad", "optedout",
-        "edited", "thought", "refused", "owed",
+        "edited", "thought", "refused", "owed", "wish",
     )
 )  # fmt: skip
 """One for each private place: rooms, names, files, forwards, polls, facts, lore, other communities, the mind."""
@@ -66,6 +68,12 @@ ROADS: dict[str, tuple[str, ...]] = {
         "/void mind explain entry:short_term/note:staff", "/void mind plan:none",
         *(f'/void mind undo op:{n} reason:"to see what it says"' for n in range(1, 6)),
     ),
+    "void pass": ("/void pass", "/void pass show 1", "/void pass run rumination dry-run", "/void pass resume all"),
+    "void room": ("/void room", "/void room unattended on", "/void room quiet off"),
+    "void candidates": (
+        "/void candidates", *(f"/void candidates {act} speech:staff" for act in ("show", "approve", "deny")),
+        "/why-silent",
+    ),
     "void budget": ("/void budget", "/void budget scope:room unit:answers amount:many"),
 }  # fmt: skip
 """Every command with what is typed to get at what it must not tell. A command that is not listed fails the suite."""
@@ -74,7 +82,7 @@ KINDS = {
     "reply": "TALK, with a model and without", "command": "ROADS", "summarize": "ROADS", "send": "what is shown",
     "export": "the file is read", "erase": "previews here; its result holds counts alone (tests/flows/test_privacy.py)",
     "index": "says nothing", "upkeep": "says nothing", "sync_source": "says nothing to members",
-    "retract": "says nothing",
+    "retract": "says nothing", "receipt": "says nothing", "pass": "what it shows and says: tests/flows/passes",
     "embed": "vectors: tests/audience/test_stored.py", "reembed": "says nothing", "compare_vectors": "says nothing",
 }  # fmt: skip
 """Every kind of job with how its words are looked at. A kind that is not listed fails the suite."""
@@ -130,6 +138,7 @@ async def plant(line: Line) -> None:
         await _lore(tx, "source", "canarychunk", home, staff)
         await _lore(tx, "shutsource", "canaryshut", home, gone)
         await _think(tx, staff, vaulted, [mara.id, ghost.id])
+        await _wish(tx, staff, lobby, vaulted)
         abroad = CommunityId(await tx.fetchval("select id from voidbot.communities where chat_ref = 'other'"))
         await _lore(tx, "abroadsource", "canaryabroad", abroad, None)
         await index_all(tx)
@@ -160,6 +169,31 @@ async def _think(tx: Tx, staff: RoomId, message: MessageId, people: list[PersonI
         tx, Batch(mind_id=mind_id, actor=Actor(Emitter.CHAT, "test"), items=items, packet=packet)
     )
     assert len(verdict.accepted) == 2
+
+
+async def _wish(tx: Tx, staff: RoomId, lobby: RoomId, message: MessageId) -> None:
+    """Let the mind want to say something in the room of the staff, and a run for the lobby have held it."""
+    speech = {
+        "interventionId": "speech:staff", "kind": "direct_reply", "summary": "canarywish: the code.",
+        "draft": "Does the canarywish open the safe?",
+        "deliveryTarget": {"mode": "channel", "channelId": staff, "replyToMessageId": message},
+    }  # fmt: skip
+    piece = {"operation": "queue_candidate_intervention", "intervention": speech}
+    mind_id = await tx.fetchval("select mind_id from voidbot.communities order by id limit 1")
+    minds = open_minds()
+    item = Item(read_operation(json.dumps(piece)), "planted:wish")
+    actor = Actor(Emitter.OPERATOR, "test")
+    assert (await minds.apply(tx, Batch(mind_id=mind_id, actor=actor, items=(item,)))).accepted
+    group = (await minds.loader.groups.load(tx, mind_id))[lobby]
+    now = await tx.fetchval("select voidbot.now()")
+    new = NewRun(
+        mind_id=mind_id, name=PassName.RUMINATION, group=group, slot_key="planted", slot=now, label="planted",
+        origin=Origin.MANUAL,
+    )  # fmt: skip
+    (run,) = await passes.claim(tx, [new])
+    held = {"id": "speech:staff", "outcome": "held", "rules": [{"rule": "gap", "passed": False, "detail": "9 s"}]}
+    await passes.put(tx, run.id, "decision", {"candidates": [held]})
+    await passes.close(tx, run, Step(RunState.FINISHED, run.phase, 1, "held"), Finish("held"))
 
 
 async def _room(tx: Tx, home: CommunityId, ref: str, kind: RoomKind, name: str, topic: str = "") -> RoomId:

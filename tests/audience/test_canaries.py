@@ -13,6 +13,7 @@ from bot.commands import COMMANDS
 from bot.kinds import kinds_of
 from bot.readiness import checks_of
 from bot.web.server import HealthServer
+from core.domain.passes import PassName
 from core.domain.prompt import ModelRequest, PromptKind
 from core.store import lore_search
 from tests.audience.planted import HIDDEN, KINDS, MAY_HOLD, QUESTIONS, ROADS, TALK, canaries, plant
@@ -84,7 +85,8 @@ async def test_no_planted_word_shows_up_outside(
         await _look_inside(line)
         if not quotes:
             purposes = await line.value("select array_agg(distinct purpose) from voidbot.usage where result = 'ok'")
-            assert {"reply", "summarize"} <= set(purposes or ()) <= {kind.value for kind in PromptKind}  # type: ignore[call-overload]  # names
+            known = {kind.value for kind in PromptKind} | {f"pass_{name}" for name in PassName}
+            assert {"reply", "summarize"} <= set(purposes or ()) <= known  # type: ignore[call-overload]  # names
     logged = capsys.readouterr()
     assert "job.done" in logged.err and canaries(logged.err + logged.out) == []
 
