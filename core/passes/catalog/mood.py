@@ -33,7 +33,7 @@ PRESSED_FROM = 36
 """So many notes of the day in one group are slept off without waiting for the next nap."""
 STILL = 0.001
 """A step that moves no number by more than this is not written while the last one written is younger than `STILL_FOR`:
-the journal of a mind to which nothing happens would grow by a hundred thousand rows a year."""
+the journal of a mind to which nothing happens would grow by a hundred thousand rows a year (ADR 0033)."""
 STILL_FOR = timedelta(hours=1)
 _READ = ("candidate", "pressure_item", "thread", "short_term", "sleep", "pressure", "mood")
 _TENDED = ("short_term", "durable", "thread", "pressure_item", "proposal")
