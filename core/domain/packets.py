@@ -14,6 +14,7 @@ class PacketItem:
     """One piece. `label`: code's words about it, without times; `at` is told as how long ago that was.
 
     `source`: what a handle in the prompt stands for; None: it has no handle. `room`: where it was said, with its name.
+    `about`: the person or room that it is about, told by a handle.
     """
 
     text: str
@@ -22,6 +23,7 @@ class PacketItem:
     source: SourceId | None = None
     speaker: Speaker | None = None
     room: tuple[RoomId, str] | None = None
+    about: SourceId | None = None
     at: datetime | None = None
 
 

@@ -13,7 +13,8 @@ _FRAME = frozenset({"fence", "now", "left_out", "repair"})
 PASS_INPUTS: Mapping[str, frozenset[str]] = {
     "rumination": _FRAME
     | {"posting", "napping", "self", "owed", "recent", "notes", "candidates", "pressures", "said", "refused"},
-    "sleep": _FRAME | {"must", "notes", "threads", "memories", "review", "pressures", "candidates"},
+    "sleep": _FRAME
+    | {"must", "load", "notes", "threads", "memories", "review", "proof", "values", "pressures", "candidates"},
 }
 """The templates that passes ask with, and what the builder gives to each; the catalog holds them to it."""
 _ABSOLUTE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:|\b1[6-9]\d{8}(?:\d{3})?\b")
@@ -111,5 +112,7 @@ def _item(item: PacketItem, bench: Workbench) -> Item:
     if item.room is not None:
         place = fence.handles.of(SourceKind.ROOM, item.room[0])
         where = f"in {place} {fence.name(item.room[1])}".rstrip()
-    header = fence.header(handle or "", speaker, where, item.label, at=item.at)
-    return bench.item(header, item.text, (handle, person, place), item.provenance)
+    about = None if item.about is None else fence.handles.of(item.about.kind, item.about.key)
+    matter = "" if about is None else f"about {about}"
+    header = fence.header(handle or "", speaker, where, matter, item.label, at=item.at)
+    return bench.item(header, item.text, (handle, person, place, about), item.provenance)

@@ -1,0 +1,102 @@
+"""What sleep tends of an audience group, in heaps: all entries of one heap have the same readers.
+
+An entry belongs to the group of which a room is among its sources while all readers of that room may read the others.
+So a note from a closed room that also rests on an open one belongs to the closed room, in a heap apart from the notes
+of that room alone: nothing in a packet makes what comes of it less readable than it was.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.domain.ids import RoomId
+from core.domain.mind.bodies import Durable, Proposal, Thoughtful
+from core.domain.mind.entries import Entry
+from core.store import mind_facts, mind_lists, state
+from core.store.engine import Tx
+
+TYPES = ("short_term", "thread", "durable", "pressure_item", "candidate", "value", "proposal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heap:
+    """Entries with the same readers. `rooms`: all that they were made from; `values`: also those made from no room.
+
+    `audience`: the groups that these rooms belong to. `review`: lasting memories that have lost some of their proof.
+    """
+
+    rooms: frozenset[RoomId]
+    audience: frozenset[str]
+    notes: tuple[Entry, ...] = ()
+    threads: tuple[Entry, ...] = ()
+    review: tuple[Entry, ...] = ()
+    pressures: tuple[Entry, ...] = ()
+    candidates: tuple[Entry, ...] = ()
+    values: tuple[Entry, ...] = ()
+    proposals: tuple[Entry, ...] = ()
+
+    @property
+    def doubted(self) -> tuple[Entry, ...]:
+        """Everything but notes that has lost some of its proof."""
+        return (*self.review, *(each for each in (*self.threads, *self.pressures) if _doubted(each)))
+
+    @property
+    def pressure(self) -> int:
+        """How much there is to tend."""
+        return len(self.notes) + len(self.review) + len(self.threads) + len(self.pressures) + len(self.candidates)
+
+    def over(self, now: datetime) -> tuple[Entry, ...]:
+        """Return the proposals that nobody can carry out any more."""
+        return tuple(each for each in self.proposals if isinstance(each.body, Proposal) and each.body.expires_at <= now)
+
+
+async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: str) -> list[Heap]:
+    """Return what belongs to a group now, that of its rooms alone first; nothing if it is no group any more."""
+    own = frozenset(room for room, name in groups.items() if name == group)
+    if not own:
+        return []
+    made_of = {sources for _, sources, _ in await state.count_live(tx, mind_id, TYPES) if sources & own}
+    readable = own
+    if any(not sources <= own for sources in made_of):
+        readable |= await mind_facts.list_readable_in(tx, mind_id, min(own))
+    named: dict[frozenset[str], frozenset[RoomId]] = {}
+    for sources in made_of:
+        if sources <= readable:
+            name = audience_of(sources, groups)
+            named[name] = named.get(name, frozenset()) | sources
+    heaps = []
+    for name in sorted(named, key=lambda each: (len(each), sorted(each))):
+        found = await mind_lists.list_own(tx, mind_id, TYPES, named[name])
+        own_of = {type_: [e for e in every if audience_of(e.sources, groups) == name] for type_, every in found.items()}
+        heaps.append(_heap(named[name], name, own_of, found["value"]))
+    return heaps
+
+
+def audience_of(sources: Iterable[RoomId], groups: Mapping[RoomId, str]) -> frozenset[str]:
+    """Return the groups that an entry was made in, as caps count it."""
+    return frozenset(groups.get(room, f"room:{room}") for room in sources)
+
+
+def dealt_with(entries: Iterable[Entry], dealt: Collection[str]) -> tuple[Entry, ...]:
+    """Return those of the entries that have not been dealt with."""
+    return tuple(each for each in entries if each.id not in dealt)
+
+
+def _heap(
+    rooms: frozenset[RoomId], audience: frozenset[str], own: Mapping[str, list[Entry]], values: Iterable[Entry]
+) -> Heap:
+    return Heap(
+        rooms=rooms,
+        audience=audience,
+        notes=tuple(own["short_term"]),
+        threads=tuple(own["thread"]),
+        review=tuple(each for each in own["durable"] if isinstance(each.body, Durable) and each.body.needs_review),
+        pressures=tuple(own["pressure_item"]),
+        candidates=tuple(own["candidate"]),
+        values=(*own["value"], *(each for each in values if not each.sources)),
+        proposals=tuple(own["proposal"]),
+    )
+
+
+def _doubted(entry: Entry) -> bool:
+    return isinstance(entry.body, Thoughtful) and entry.body.needs_review
