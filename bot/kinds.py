@@ -16,7 +16,7 @@ from core.chat.asking import Asking
 from core.chat.deliver import Deliverer
 from core.chat.likening import Likening
 from core.chat.notices import Notices
-from core.chat.promises import read_promises
+from core.chat.promises import Promises, read_promises
 from core.chat.receipting import Receipting, ReceiptWork
 from core.chat.reply import Replier
 from core.chat.summaries import Summarizer
@@ -93,9 +93,15 @@ def passes_of(parts: Parts) -> PassParts:
     """Return the parts of passes."""
     return PassParts(
         settings=parts.settings,
+        database=parts.database,
         clock=parts.clock,
+        catalog=parts.catalog,
+        readable=parts.readable,
         minds=parts.minds,
         router=parts.router,
+        voice=parts.notices.voice,
+        promises=_promises(),
+        likening=Likening(parts.database, parts.search.likeness),
         metrics=parts.metrics,
         fault=parts.fault,
     )
@@ -114,14 +120,18 @@ def _erasing(parts: Parts) -> ErasureService:
     )
 
 
-def _asking(parts: Parts) -> Asking:
+def _promises() -> Promises:
     promises = PROJECT / "prompts" / "stock" / "promises.md"
+    return read_promises(str(promises), promises.read_text(encoding="utf-8"))
+
+
+def _asking(parts: Parts) -> Asking:
     return Asking(
         database=parts.database,
         clock=parts.clock,
         builder=PromptBuilder(parts.catalog.templates),
         voice=parts.notices.voice,
-        promises=read_promises(str(promises), promises.read_text(encoding="utf-8")),
+        promises=_promises(),
         observe=parts.metrics.observe,
     )
 
@@ -166,6 +176,7 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         minds=parts.minds,
         vectors=parts.search.embedders,
         archiving=parts.settings.archive.policy,
+        passes=parts.settings.passes.policy,
     )
     return Dispatcher(
         table=COMMANDS, services=services, voice=parts.notices.voice, clock=parts.clock, likeness=parts.search.likeness
