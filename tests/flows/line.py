@@ -17,6 +17,7 @@ from bot.search_settings import SearchSettings
 from bot.settings import Settings
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin
+from core.jobs.executor import Fault
 from core.ports import Accepted, Clock, Embedder
 from core.providers.model_settings import ModelSettings
 from core.providers.models import ConnectedModel
@@ -143,6 +144,7 @@ async def running_line(
     connect: Connect | None = None,
     embedders: Sequence[Embedder] | None = None,
     works: bool = True,
+    fault: Fault = lambda point: None,
     **changes: object,
 ) -> AsyncIterator[Line]:
     """Run the composition root. `model`: answers in process; `models`: real providers over HTTP; neither: quotes."""
@@ -164,6 +166,7 @@ async def running_line(
             clock=clock,
             connect_model=connect,
             embedders=embedders,
+            fault=fault,
         ) as app,
         asyncio.TaskGroup() as group,
     ):

@@ -6,7 +6,7 @@ No worker runs: after each move of the time everything that is due is claimed an
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +27,29 @@ from tests.flows.line import Line, running_line
 SLOTS = {"chat": 4, "upkeep": 2, "pass": 4, **dict.fromkeys(("send/console", "send/discord", "send/telegram"), 4)}
 
 
+class Stopped(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Stops:
+    """Where the process is to end: at the `at`-th point that is met. `met`: how many were."""
+
+    at: int | None = None
+    met: int = 0
+    dead: bool = False
+    points: list[str] = field(default_factory=list)
+
+    def __call__(self, point: str) -> None:
+        if self.dead:
+            raise Stopped
+        self.met += 1
+        self.points.append(point)
+        if self.met == self.at:
+            self.dead = True
+            raise Stopped
+
+
 @dataclass
 class Days:
     """A line whose time is moved by hand."""
@@ -34,6 +57,7 @@ class Days:
     line: Line
     clock: ManualClock
     executor: Executor
+    stops: "Stops"
 
     @property
     def database(self) -> Database:
@@ -61,12 +85,25 @@ class Days:
                 if not turnover.granted:
                     return count
                 count += len(turnover.granted)
-                contexts = [JobContext(claim, self.database) for claim in turnover.granted]
+                contexts = [JobContext(claim, self.database, self.stops) for claim in turnover.granted]
                 settled = await asyncio.gather(*(self.executor.run(each) for each in contexts))
                 ended = [each for each in settled if each is not None]
-        finally:
-            await store.leave()
+        except Stopped:
             store.close()
+            raise
+        finally:
+            if not self.stops.dead:
+                await store.leave()
+                store.close()
+
+    async def take_over(self) -> None:
+        """Let another process find out that this one is gone, and take back what it held."""
+        self.stops.dead = False
+        await self.clock.advance(60.0)
+        store = await Incarnation.open(self.database, {}, None)
+        await store.tick_lost(15.0)
+        await store.leave()
+        store.close()
 
     async def say(self, person: str, text: str, room: str = "lobby", *, on: str = "console") -> None:
         """Let somebody say something, and everything that follows from it at once."""
@@ -106,11 +143,13 @@ async def days(
     **changes: Any,
 ) -> AsyncIterator[Days]:
     """Open a line without a worker; `database` is on the same clone, for the clock."""
-    clock = ManualClock(database)
+    clock, stops = ManualClock(database), Stops()
     shown = [RecordingFrontEnd(each) for each in platforms]
     async with running_line(
-        dsn, model=model, models=models, clock=clock, embedders=embedders, front_ends=shown, works=False, **changes
-    ) as line:
+        dsn, model=model, models=models, clock=clock, embedders=embedders, front_ends=shown, works=False, fault=stops,
+        **changes,
+    ) as line:  # fmt: skip
         parts = line.app.parts
-        executor = Executor(line.database, kinds_of(parts), clock, LastWords(parts.notices), parts.metrics.observe)
-        yield Days(line, clock, executor)
+        words, observe = LastWords(parts.notices), parts.metrics.observe
+        executor = Executor(line.database, kinds_of(parts), clock, words, observe, stops)
+        yield Days(line, clock, executor, stops)
