@@ -219,7 +219,7 @@ class _Call:
             "n": run.n,
             **gathered.extra,
         }
-        for name, body in ((PACKET, packet), (ANSWER, {"text": text})):
+        for name, body in ((PACKET, packet), (ANSWER, {"text": storable(text)})):
             await passes.put(tx, run.id, name, body, people=gathered.people, messages=gathered.messages)
         return Advance({"proposed": 1, "shown": sum(section.items_kept for section in prompt.sections)})
 
@@ -297,6 +297,11 @@ def _items(text: str, reading: Reading) -> tuple[Item | Refused, ...]:
     if isinstance(value, dict) and value.keys() == {"operations"}:
         return read_pieces(value["operations"], reading)
     return read_text(text, reading)
+
+
+def storable(text: str) -> str:
+    """Return a model's words as the database can keep them; what no text can hold is marked as unreadable."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
 def notes_of(refused: tuple[Refused, ...]) -> dict[str, object]:
