@@ -176,16 +176,18 @@ async def skip(bench: Bench) -> Mapping[str, object]:
 
 async def whole_run(bench: Bench) -> Mapping[str, object]:
     """A run of thinking in the largest group, with a model that takes no time; and its packet."""
-    group, took, asked, tokens = await group_of(bench, 0), [], [], 0
+    group, took, tokens = await group_of(bench, 0), [], 0
+    by_phase: dict[str, list[float]] = {}
     for _ in range(bench.times):
         run = await bench.begin(PassName.RUMINATION, group)
         phases = await bench.work()
         took.append(sum(phases.values()))
-        asked.append(phases["ask"])
+        for phase, seconds in phases.items():
+            by_phase.setdefault(phase, []).append(seconds)
         async with bench.database.transaction(durable=False) as tx:
             rows = await passes.list_phases(tx, run.id)
         tokens = max(tokens, *(row.use.tokens_in for row in rows))
-    return {**spread_ms(took), "ask": spread_ms(asked)}
+    return {**spread_ms(took), "phases": {phase: spread_ms(each)["p50"] for phase, each in by_phase.items()}}
 
 
 async def mood_step(bench: Bench) -> Mapping[str, object]:

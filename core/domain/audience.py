@@ -5,7 +5,7 @@ Unknown is closed; a derived thing is never freer than what it was made from.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from core.domain.ids import CommunityId, PersonId, RoomId
@@ -148,6 +148,20 @@ def readable_rooms(venue: Venue, asker: PersonId | None, world: World) -> frozen
         for room_id in world.rooms
         if readable_by_all(venue, room_id, world).allowed and (asker is None or _may_use(asker, room_id, world))
     )
+
+
+def readable_by_every(venues: Iterable[RoomId], world: World) -> frozenset[RoomId]:
+    """Return the rooms that every reader of each of some rooms may read; none if there are no such rooms.
+
+    Rooms with the same access are the same question; two of each are asked, so that none speaks for itself alone.
+    """
+    asked: dict[object, list[RoomId]] = {}
+    for venue in venues:
+        access = world.rooms.get(venue)
+        kind = None if access is None else replace(access, room_id=RoomId(0))
+        asked.setdefault(kind, []).append(venue)
+    readable = [readable_rooms(InRoom(venue), None, world) for alike in asked.values() for venue in alike[:2]]
+    return frozenset.intersection(*readable) if readable else frozenset()
 
 
 def _may_use(asker: PersonId, room_id: RoomId, world: World) -> bool:

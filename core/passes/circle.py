@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from core.domain.ids import RoomId
 from core.domain.passes import Run
 from core.domain.rooms import Room, RoomKind
-from core.store import mind_facts, places
+from core.store import places
 from core.store.engine import Tx
 from core.store.mind_facts import AudienceGroups
 
@@ -32,6 +32,6 @@ async def load_circle(tx: Tx, groups: AudienceGroups, run: Run) -> Circle | None
         for room in await places.list_mind_rooms(tx, run.mind_id)
         if named.get(room.id) == run.group and room.kind is not RoomKind.DM
     }
-    readable = await mind_facts.list_readable_by_all(tx, run.mind_id, names)
+    readable = await groups.list_readable(tx, run.mind_id, names)
     rooms = readable & names.keys()
     return Circle(rooms, readable, names) if rooms else None

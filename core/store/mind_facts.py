@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from core.domain.audience import InRoom, groups, readable_rooms
+from core.domain.audience import InRoom, groups, readable_by_every, readable_rooms
 from core.domain.clustering import LETTERS, letters
 from core.domain.ids import CommunityId, MessageId, PersonId, RoomId
 from core.domain.mind.facts import (
@@ -137,13 +137,18 @@ async def read(tx: Tx, mind_id: str, needs: Needs, venues: Iterable[RoomId] = ()
     )
 
 
+MOST_REMEMBERED = 1024
+"""For how many sets of rooms it is remembered what their readers may read."""
+
+
 class AudienceGroups:
     """Which rooms of a mind have the same readers, remembered until any access of the mind changes."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_readable")
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, dict[RoomId, str]]] = {}
+        self._readable: dict[tuple[str, frozenset[RoomId]], tuple[int, frozenset[RoomId]]] = {}
 
     async def load(self, tx: Tx, mind_id: str) -> Mapping[RoomId, str]:
         """Return the group of each room whose readers are known."""
@@ -156,6 +161,21 @@ class AudienceGroups:
         self._known[mind_id] = (epoch, found)
         return found
 
+    async def list_readable(self, tx: Tx, mind_id: str, venues: Iterable[RoomId]) -> frozenset[RoomId]:
+        """Return the rooms that every reader of each of some rooms may read now; none if there are no such rooms."""
+        asked = frozenset(venues)
+        epoch = await tx.fetchval(_EPOCH, mind_id)
+        known = self._readable.get((mind_id, asked))
+        if known is not None and known[0] == epoch:
+            return known[1]
+        home = await tx.fetchval(_HOME, mind_id)
+        world = None if home is None else await load_world(tx, CommunityId(home), ())
+        found = frozenset[RoomId]() if world is None else readable_by_every(asked, world)
+        if len(self._readable) >= MOST_REMEMBERED:
+            self._readable.clear()
+        self._readable[mind_id, asked] = (epoch, found)
+        return found
+
 
 async def list_readable_in(tx: Tx, mind_id: str, venue: RoomId) -> frozenset[RoomId]:
     """Return the rooms that every reader of a room may read now."""
@@ -163,16 +183,6 @@ async def list_readable_in(tx: Tx, mind_id: str, venue: RoomId) -> frozenset[Roo
     if home is None:
         return frozenset()
     return readable_rooms(InRoom(venue), None, await load_world(tx, CommunityId(home), ()))
-
-
-async def list_readable_by_all(tx: Tx, mind_id: str, venues: Iterable[RoomId]) -> frozenset[RoomId]:
-    """Return the rooms that every reader of each of some rooms may read now; none if there are no such rooms."""
-    home = await tx.fetchval(_HOME, mind_id)
-    if home is None:
-        return frozenset()
-    world = await load_world(tx, CommunityId(home), ())
-    readable = [readable_rooms(InRoom(venue), None, world) for venue in venues]
-    return frozenset.intersection(*readable) if readable else frozenset()
 
 
 async def list_recalled(tx: Tx, mind_id: str, ids: Iterable[str]) -> dict[str, datetime]:

@@ -1,12 +1,12 @@
 """The audience rule, row by row: what said where may be used where."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import pytest
 
 from core.domain import audience
-from core.domain.audience import InRoom, Private, readable_rooms
+from core.domain.audience import InRoom, Private, readable_by_every, readable_rooms
 from core.domain.ids import PersonId, RoomId
 from tests.audience.worlds import Reach, TrueRoom, Truth, told
 
@@ -161,3 +161,16 @@ def test_a_role_that_is_taken_closes_at_once() -> None:
     mine = readable_rooms(Private(PersonId(ANA)), PersonId(ANA), world)
     assert mine.isdisjoint({RoomId(BOARD), RoomId(NEWSROOM), RoomId(TWO), RoomId(SAYS)})
     assert RoomId(PUBLIC) in mine
+
+
+@pytest.mark.parametrize("stale", [set(), {HERE}])
+@pytest.mark.parametrize("first", ROOMS, ids=lambda room: str(room.id))
+def test_many_rooms_are_asked_as_one_by_one(first: TrueRoom, stale: set[int]) -> None:
+    truth = _truth(stale)
+    for n in range(1, 4):  # rooms with the same access, as most communities have many
+        truth.rooms |= {100 * n + room.id: replace(room, id=100 * n + room.id) for room in ROOMS}
+    world = told(truth, truth, audience)
+    for second in ROOMS:
+        venues = [RoomId(100 * n + room.id) for room in (first, second) for n in range(4)]
+        one_by_one = [readable_rooms(InRoom(venue), None, world) for venue in venues]
+        assert readable_by_every(venues, world) == frozenset.intersection(*one_by_one)
