@@ -5,7 +5,7 @@ So a note from a closed room that also rests on an open one belongs to the close
 of that room alone: nothing in a packet makes what comes of it less readable than it was.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,16 +52,10 @@ class Heap:
 
 async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: str) -> list[Heap]:
     """Return what belongs to a group now, that of its rooms alone first; nothing if it is no group any more."""
-    own = frozenset(room for room, name in groups.items() if name == group)
-    if not own:
-        return []
-    made_of = {sources for _, sources, _ in await state.count_live(tx, mind_id, TYPES) if sources & own}
-    readable = own
-    if any(not sources <= own for sources in made_of):
-        readable |= await mind_facts.list_readable_in(tx, mind_id, min(own))
+    made_of = {sources for _, sources, _ in await state.count_live(tx, mind_id, TYPES)}
     named: dict[frozenset[str], frozenset[RoomId]] = {}
-    for sources in made_of:
-        if sources <= readable:
+    for sources, owner in (await owners(tx, mind_id, groups, made_of, only=group)).items():
+        if owner == group:
             name = audience_of(sources, groups)
             named[name] = named.get(name, frozenset()) | sources
     heaps = []
@@ -72,14 +66,32 @@ async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: 
     return heaps
 
 
+async def owners(
+    tx: Tx, mind_id: str, groups: Mapping[RoomId, str], made_of: Iterable[frozenset[RoomId]], only: str | None = None
+) -> dict[frozenset[RoomId], str]:
+    """Return the group to which what was made of each set of rooms belongs; absent: to none.
+
+    `only`: the group that is asked about; others may be absent.
+    """
+    found: dict[frozenset[RoomId], str] = {}
+    readable: dict[str, frozenset[RoomId]] = {}
+    for sources in made_of:
+        names = sorted({groups[room] for room in sources if room in groups})
+        if len(names) == 1 and all(room in groups for room in sources):
+            found[sources] = names[0]
+            continue
+        for name in names if only is None else {only}.intersection(names):
+            if name not in readable:
+                room = min(room for room, each in groups.items() if each == name)
+                readable[name] = await mind_facts.list_readable_in(tx, mind_id, room)
+            if sources <= readable[name]:
+                found[sources] = name
+    return found
+
+
 def audience_of(sources: Iterable[RoomId], groups: Mapping[RoomId, str]) -> frozenset[str]:
     """Return the groups that an entry was made in, as caps count it."""
     return frozenset(groups.get(room, f"room:{room}") for room in sources)
-
-
-def dealt_with(entries: Iterable[Entry], dealt: Collection[str]) -> tuple[Entry, ...]:
-    """Return those of the entries that have not been dealt with."""
-    return tuple(each for each in entries if each.id not in dealt)
 
 
 def _heap(

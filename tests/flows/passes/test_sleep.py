@@ -103,18 +103,24 @@ async def test_outside_a_nap_nobody_is_asked_and_in_one_once(database: Database)
     assert len(it.model.requests) == 1
 
 
-async def test_a_nap_is_made_use_of_when_no_group_has_failed(database: Database) -> None:
+async def test_a_nap_is_made_use_of_once_all_groups_are_over_and_none_has_failed(database: Database) -> None:
     it: Sleeper = await sleeper(
         database, lambda request: [distil(0, it.home.room, "n1")] if "cellar" in text(request) else []
     )
     await it.noted(0)
     await it.noted(1, closed=True)
     nap = await it.nap()
-    runs = [await it.begin(nap), await it.begin(nap, room=it.home.closed)]
-    assert [(await it.over(run)).state for run in runs] == [RunState.FINISHED, RunState.FAILED]
-    assert (await asleep(it)).maintained_nap_id != nap
+    runs = {room: await it.begin(nap, room=room) for room in (it.home.room, it.home.closed)}
+    assert (await it.over(runs[it.home.room])).state is RunState.FINISHED
+    assert (await asleep(it)).maintained_nap_id is None
+    assert (await it.over(runs[it.home.closed])).state is RunState.FAILED
     assert (await it.entries("short_term")).keys() == {"note-1"}
     assert not any("choir" in text(each) and "boiler" in text(each) for each in it.model.requests)
+    async with it.database.transaction() as tx:
+        ended = it.runner.specs[PassName.SLEEP].ended
+        assert ended is not None
+        await ended(tx, runs[it.home.room], RunState.FINISHED, "")
+    assert (await asleep(it)).maintained_nap_id is None
 
 
 def text(request: ModelRequest) -> str:
