@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from core.domain.archiving import ArchivePolicy, is_archived
 from core.domain.ids import RoomId
@@ -67,6 +68,8 @@ class Planner:
     policy: PassPolicy
     archive: ArchivePolicy
     groups: AudienceGroups = field(default_factory=AudienceGroups)
+    _through: dict[tuple[str, PassName], str] = field(default_factory=dict)
+    """The newest slot of each mind and pass that this process has claimed, or seen claimed, for every group."""
 
     async def claim_due(self, tx: Tx, now: datetime) -> list[Run]:
         """Claim every slot that is due and queue its first phase; return the runs."""
@@ -79,15 +82,21 @@ class Planner:
         runs = await passes.claim(tx, found)
         homes = {mind.mind_id: mind.home for mind in minds}
         late: Counter[str] = Counter()
+        by_wait: dict[float, list[Run]] = {}
         for run in runs:
             caught_up = run.origin is Origin.CATCH_UP
-            await start(tx, [run], homes, APART_S * late[run.mind_id] if caught_up else 0.0)
+            by_wait.setdefault(APART_S * late[run.mind_id] if caught_up else 0.0, []).append(run)
             late[run.mind_id] += int(caught_up)
+        for wait_s, these in by_wait.items():
+            await start(tx, these, homes, wait_s)
         return runs
 
     async def _due(
         self, tx: Tx, mind: MindPlace, plan: Plan, known: Mapping[tuple[str, str, str], LastSlot], now: datetime
     ) -> list[NewRun]:
+        newest = plan.schedule.before(now)
+        if self._through.get((mind.mind_id, plan.name)) == newest.label:
+            return []
         groups = await self._groups(tx, mind.mind_id) if plan.grouped else {WHOLE_MIND: ()}
         rows: list[NewRun] = []
         waiting: dict[str, Slot] = {}
@@ -101,6 +110,8 @@ class Planner:
             if what.run is not None:
                 waiting[group] = what.run
             late |= {group} if what.missed else set()
+        if len(waiting) <= MOST_GROUPS:  # else the others follow in the next ticks
+            tx.on_commit(partial(self._through.__setitem__, (mind.mind_id, plan.name), newest.label))
         chosen = await self._most_news(tx, mind.mind_id, groups, waiting) if len(waiting) > MOST_GROUPS else waiting
         for group in chosen:
             origin = Origin.CATCH_UP if group in late else Origin.SCHEDULED
