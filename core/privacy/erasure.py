@@ -6,7 +6,7 @@ transaction is open while a vector store is asked or a file is read.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from core.ports import Clock, VectorStore
 from core.privacy import ledger, proving
 from core.privacy.hand import Hand, Tell, Telling
 from core.privacy.key import ErasureKey
-from core.privacy.minding import erase_from_minds
+from core.privacy.minding import erase_from_minds, take_back
 from core.state.service import StateService
 from core.store import erasure, erasures, exports, jobs, outbox, proof
 from core.store.engine import Database, Tx
@@ -165,6 +165,7 @@ class ErasureService:
 
         await self._drop_vectors(hand, batch)
         await hand.do(bury)
+        await take_back(hand, self.minds, batch, what.ledger_id)
         self.fault("erase.batch")
 
     async def _drop_vectors(self, hand: Hand, batch: list[MessageId]) -> None:
@@ -183,7 +184,15 @@ class ErasureService:
         if what.scope.reach is not Reach.FACTS:
             own = partial(erasure.list_own_victims, scope=what.scope, person_id=what.person_id)
             await self._bury_all(hand, what, own)
+            async for batch in self._buried(hand, what):  # what was buried by a run that was killed is not met above
+                await take_back(hand, self.minds, batch, what.ledger_id)
             await self._run_hooks(hand, what, EraseStep.SPEECH)
+
+    async def _buried(self, hand: Hand, what: Erasure) -> AsyncIterator[list[MessageId]]:
+        after = 0
+        while batch := await hand.do(partial(erasure.list_buried, since=what.asked_at, after=after)):
+            after = batch[-1]
+            yield batch
 
     # Profile: facts, links, plans, files
 
@@ -256,9 +265,7 @@ class ErasureService:
         """Do the same once more: an index job or an answer that was under way may have written beside us."""
         await self._run_hooks(hand, what, EraseStep.WORK)
         await self._bury(hand, what)
-        after = 0
-        while batch := await hand.do(partial(erasure.list_buried, since=what.asked_at, after=after)):
-            after = batch[-1]
+        async for batch in self._buried(hand, what):
             await self._bury_batch(hand, what, batch)
         await self._unsay(hand, what)
 

@@ -162,6 +162,7 @@ async def test_a_matter_goes_whoever_said_it(world: World, tmp_path: Path) -> No
     assert await world.erase(tmp_path, scope) == "done"
     gone = await world.value("select array_agg(id order by id) from voidbot.messages where delete_reason = 'erased'")
     assert gone == [world.said, world.quoted, world.answer]  # what rested on it as well
+    assert {"voidbot.state_entries", "voidbot.state_operations"}.isdisjoint(await world.words_left())
     assert await world.value("select count(*) from voidbot.people where kind = 'erased'") == 0
 
 
