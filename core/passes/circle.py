@@ -29,8 +29,8 @@ async def load_circle(tx: Tx, groups: AudienceGroups, run: Run) -> Circle | None
     named = await groups.load(tx, run.mind_id)
     names = {
         room.id: room.name
-        for room in await places.list_mind_rooms(tx, run.mind_id)
-        if named.get(room.id) == run.group and room.kind is not RoomKind.DM
+        for room in await places.load_rooms(tx, (id_ for id_, name in named.items() if name == run.group))
+        if room.kind is not RoomKind.DM
     }
     readable = await groups.list_readable(tx, run.mind_id, names)
     rooms = readable & names.keys()

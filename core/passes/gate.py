@@ -86,9 +86,8 @@ class Gate:
         groups = await self.groups.load(tx, run.mind_id)
         return tuple(
             room
-            for room in await places.list_mind_rooms(tx, run.mind_id)
-            if groups.get(room.id) == run.group
-            and room.state is not RoomState.DELETED
+            for room in await places.load_rooms(tx, (id_ for id_, name in groups.items() if name == run.group))
+            if room.state is not RoomState.DELETED
             and not room.paused
             and is_archived(room, self.archive)
         )

@@ -31,6 +31,9 @@ _COLUMNS = """id, mind_id, pass, group_key, slot_key, slot, origin, mode, state,
 _MINDS = """
 select mind_id, min(id) as home, (array_agg(timezone order by id))[1] as zone
 from voidbot.communities where state = 'active' group by mind_id order by mind_id"""
+_PLACE = """
+select id as home, timezone as zone from voidbot.communities where state = 'active' and mind_id = $1
+order by id limit 1"""
 _SLOTS = "select mind_id, pass, group_key, slot, label from voidbot.pass_slots"
 # A slot is claimed by whoever inserts its row; one that comes while a run is on is a row that says so.
 _CLAIM = f"""
@@ -191,7 +194,8 @@ async def list_minds(tx: Tx) -> list[MindPlace]:
 
 async def find_place(tx: Tx, mind_id: str) -> MindPlace | None:
     """Return a mind's first community and zone; None if it has none any more."""
-    return next((each for each in await list_minds(tx) if each.mind_id == mind_id), None)
+    row = await tx.fetchrow(_PLACE, mind_id)
+    return None if row is None else MindPlace(mind_id, CommunityId(row["home"]), row["zone"])
 
 
 async def load_slots(tx: Tx) -> dict[tuple[str, str, str], LastSlot]:

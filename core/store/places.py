@@ -109,6 +109,12 @@ async def list_mind_rooms(tx: Tx, mind_id: str) -> list[Room]:
     return [room_of(row) for row in await tx.fetch(_ROOM + " where c.mind_id = $1 order by r.id", mind_id)]
 
 
+async def load_rooms(tx: Tx, ids: Iterable[RoomId]) -> list[Room]:
+    """Return those of these rooms that there are, by id."""
+    found = await tx.fetch(_ROOM + " where r.id = any($1::bigint[]) order by r.id", sorted(ids))
+    return [room_of(row) for row in found]
+
+
 async def count_rooms(tx: Tx) -> int:
     """Return how many rooms there are."""
     return int(await tx.fetchval("select count(*) from voidbot.rooms"))
