@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.ids import RoomId
-from core.domain.mind.bodies import Durable, Proposal, Thoughtful
+from core.domain.mind.bodies import Proposal, Thoughtful
 from core.domain.mind.entries import Entry
 from core.store import mind_facts, mind_lists, state
 from core.store.engine import Tx
 
-TYPES = ("short_term", "thread", "durable", "pressure_item", "candidate", "value", "proposal")
+TYPES = ("short_term", "thread", "pressure_item", "candidate", "value", "proposal")
+"""Of these all is tended, of lasting memories what is in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Heap:
 
 async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: str) -> list[Heap]:
     """Return what belongs to a group now, that of its rooms alone first; nothing if it is no group any more."""
-    made_of = {sources for _, sources, _ in await state.count_live(tx, mind_id, TYPES)}
+    made_of = {sources for _, sources, _ in await state.count_live(tx, mind_id, (*TYPES, "durable"))}
     named: dict[frozenset[str], frozenset[RoomId]] = {}
     for sources, owner in (await owners(tx, mind_id, groups, made_of, only=group)).items():
         if owner == group:
@@ -61,6 +62,7 @@ async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: 
     heaps = []
     for name in sorted(named, key=lambda each: (len(each), sorted(each))):
         found = await mind_lists.list_own(tx, mind_id, TYPES, named[name])
+        found |= await mind_lists.list_own(tx, mind_id, ("durable",), named[name], doubted=True)
         own_of = {type_: [e for e in every if audience_of(e.sources, groups) == name] for type_, every in found.items()}
         heaps.append(_heap(named[name], name, own_of, found["value"]))
     return heaps
@@ -102,7 +104,7 @@ def _heap(
         audience=audience,
         notes=tuple(own["short_term"]),
         threads=tuple(own["thread"]),
-        review=tuple(each for each in own["durable"] if isinstance(each.body, Durable) and each.body.needs_review),
+        review=tuple(own["durable"]),
         pressures=tuple(own["pressure_item"]),
         candidates=tuple(own["candidate"]),
         values=(*own["value"], *(each for each in values if not each.sources)),

@@ -27,6 +27,7 @@ select {_COLUMNS} from unnest($2::text[]) t(type) cross join lateral (
       and not e.people && (select people from hidden)
       and (e.about is null or e.about <> all((select targets from hidden)::text[]))
       and (e.type not in ('case', 'receipt') or e.about = any($4::text[]))
+      and (not $5::boolean or (e.brief->'needsReview')::boolean)
     order by e.updated_at desc, e.entry_id limit {MOST}) e
 where not exists (
     select from unnest(e.cites) c(ref)
@@ -64,14 +65,17 @@ join voidbot.state_operations o on o.mind_id = $1 and o.seq > since.seq and o.ef
 group by s.id"""
 
 
-async def list_own(tx: Tx, mind_id: str, types: Iterable[str], rooms: Iterable[RoomId]) -> dict[str, list[Entry]]:
+async def list_own(
+    tx: Tx, mind_id: str, types: Iterable[str], rooms: Iterable[RoomId], *, doubted: bool = False
+) -> dict[str, list[Entry]]:
     """Return the live entries of some types that were made in these rooms alone, or in none, by type, newest first.
 
     Obligations and receipts are those of the rooms. That all readers of one may read the others is the caller's care.
+    `doubted`: only those that have lost some of their proof.
     """
     own = sorted(rooms)
     wanted = sorted(types)
-    rows = await tx.fetch(_OWN, mind_id, wanted, own, [f"room:{room}" for room in own])
+    rows = await tx.fetch(_OWN, mind_id, wanted, own, [f"room:{room}" for room in own], doubted)
     found: dict[str, list[Entry]] = {type_: [] for type_ in wanted}
     for row in rows:
         entry = held_of(row).entry
