@@ -127,6 +127,7 @@ async def test_sleep_fuzz(database: Database) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_sleep_fuzz_at_length(database: Database) -> None:
     await fuzz(database, 8, 10_000)
 
@@ -177,4 +178,4 @@ async def test_sleep_conserves_records(database: Database) -> None:
 
 @pytest.mark.long
 async def test_sleep_conserves_records_at_length(database: Database) -> None:
-    await conserve(database, 4, 3_000)
+    await conserve(database, 4, 1_500)
