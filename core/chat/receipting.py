@@ -29,7 +29,6 @@ from core.domain.operations.speech import AdvanceCandidate
 from core.domain.rooms import RoomKind
 from core.domain.speech import OutboxState, SpeechKind, candidate_of_key, speech_key
 from core.jobs.executor import JobContext, Observe
-from core.prompt.fences import clean_text
 from core.state.service import StateService
 from core.store import archive, outbox, places, state
 from core.store.engine import Tx
@@ -38,7 +37,6 @@ from core.store.places import Place
 
 log = structlog.get_logger()
 
-PREVIEW_CHARS = 280
 POOL = "upkeep"
 _TOLD = frozenset({SpeechKind.REPLY, SpeechKind.SPEECH})
 """What counts as speech of the mind: its answers, and what it said unasked. Commands are answered by code."""
@@ -143,7 +141,6 @@ async def _receipt_of(
     if platform not in _TRANSPORTS or (row.private_to is not None and place.room.kind is not RoomKind.DM):
         return None
     reply = None if row.reply_to is None else await archive.id_of(tx, row.room_id, row.reply_to)
-    preview = " ".join(clean_text(row.body).split())
     return Receipt.model_validate(
         {
             "outbox_id": row.id,
@@ -155,7 +152,8 @@ async def _receipt_of(
             "sent_message_ids": tuple(part.external_id for part in parts if part.external_id is not None)[:32],
             "content_length": len(row.body),
             "chunk_count": max(1, len(parts)),
-            "preview": preview[:PREVIEW_CHARS].rstrip(),
+            # No words: they rest on rooms that may close, and on messages that may go. The archive has them, and knows.
+            "preview": "",
             "content_hash": hashlib.sha256(row.body.encode()).hexdigest(),
             "sent_at": now,
             "outcome": Proof.SENT if row.state is OutboxState.SENT else Proof.UNKNOWN,

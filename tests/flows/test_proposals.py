@@ -66,6 +66,7 @@ async def _ask(
         async with line.database.transaction() as tx:
             minds = await state.list_minds(tx)
             rows = await journal.list_range(tx, minds[0].id, 0, 100) if minds else []
+            rows = [row for row in rows if row.op != "record_delivery_receipt"]  # of the answer itself
             assert not minds or (await verify(tx, minds[0].id)).difference is None
         return line.front_end.texts(), rows
 

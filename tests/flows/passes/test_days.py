@@ -180,7 +180,9 @@ async def test_days_pass_within_budget_and_nothing_runs_or_is_said_twice(
     assert set(by_slot(runs).values()) == {1}
     assert [run for run in runs if run.state is RunState.FAILED] == []
     naps = {(run.mind_id, run.slot) for run in runs if run.name is PassName.SLEEP}
-    assert len(naps) == 3 * length
+    nights = Counter((mind_id, at.astimezone(BERLIN).date()) for mind_id, at in naps)
+    assert set(nights.values()) == {1}
+    assert 2 * length <= len(nights) <= 3 * length  # some night some mind has nothing to tend
     quiet = [at for what, at in mind.calls if what == "rumination" and not 7 <= at.astimezone(BERLIN).hour < 22]
     assert quiet == []
     assert isinstance(left, int)

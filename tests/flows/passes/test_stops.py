@@ -20,7 +20,7 @@ from tests.fakes import ScriptedModel
 from tests.flows.passes.days import Days, Stopped, days
 
 MIND = "console:console"
-EVERY_NTH = 12
+EVERY_NTH = 20
 """Each day the process ends at every so many points; in long runs at all of them."""
 
 
