@@ -87,9 +87,7 @@ class Gate:
         return tuple(
             room
             for room in await places.load_rooms(tx, (id_ for id_, name in groups.items() if name == run.group))
-            if room.state is not RoomState.DELETED
-            and not room.paused
-            and is_archived(room, self.archive)
+            if room.state is not RoomState.DELETED and not room.paused and is_archived(room, self.archive)
         )
 
     def is_quiet(self, opened: Opened, now: datetime) -> bool:
