@@ -269,8 +269,11 @@ class _Call:
 async def read_answer(tx: Tx, run: Run, role: Role) -> Answer | None:
     """Return what a run's model proposed, and what it had read; None if that was erased meanwhile."""
     packet, answer = await passes.get(tx, run.id, PACKET), await passes.get(tx, run.id, ANSWER)
-    if packet is None or answer is None:
-        return None
+    return None if packet is None or answer is None else answer_of(run, role, packet, answer["text"])
+
+
+def answer_of(run: Run, role: Role, packet: Mapping[str, Any], text: str) -> Answer:
+    """Return what a text proposes to whoever was shown `packet`, an artifact of the run."""
     handles = {Handle(name): SourceId(SourceKind(kind), key) for name, (kind, key) in packet["handles"].items()}
     reading = Reading(
         allowed=role.operations,
@@ -284,7 +287,7 @@ async def read_answer(tx: Tx, run: Run, role: Role) -> Answer | None:
         people=frozenset(map(PersonId, packet["people"])),
         refs=frozenset(ref for source in handles.values() if (ref := _ref(source)) is not None),
     )
-    return Answer(_items(answer["text"], reading), shown, packet["kept"], packet)
+    return Answer(_items(text, reading), shown, packet["kept"], packet)
 
 
 def _items(text: str, reading: Reading) -> tuple[Item | Refused, ...]:

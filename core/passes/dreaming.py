@@ -77,6 +77,10 @@ class Dreaming:
         answer = await read_answer(tx, run, self.role)
         if answer is None:  # somebody whose words were in it was erased
             return await self._again(tx, run, RejectionCode.PERSON_ERASED.value, [], at_once=True)
+        return await self.settle(tx, run, answer, similarity)
+
+    async def settle(self, tx: Tx, run: Run, answer: Answer, similarity: Similarity) -> PhaseResult:
+        """Let an answer stand that was read, or not."""
         if answer.unusable:
             wrong = [_note(each.key, each.verdict) for each in answer.unusable]
             return await self._again(tx, run, answer.unusable[0].verdict.code.value, wrong)

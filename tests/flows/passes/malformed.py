@@ -43,10 +43,10 @@ FORBIDDEN: tuple[dict[str, Any], ...] = (
 def malformed(seed: int, number: int, valid: Operations) -> Iterator[tuple[str, str, bool]]:
     """Yield so many answers, in turn of each class: the class, the text, whether it certainly breaks the contract."""
     draw = random.Random(seed)
-    makers = list(_MAKERS.items())
+    names = [name for name in _MAKERS for _ in range(_MORE.get(name, 1))]
     for n in range(number):
-        name, make = makers[n % len(makers)]
-        text, breaks = make(draw, copy.deepcopy(valid))
+        name = names[n % len(names)]
+        text, breaks = _MAKERS[name](draw, copy.deepcopy(valid))
         yield name, text, breaks
 
 
@@ -241,3 +241,5 @@ _MAKERS: dict[str, Callable[[random.Random, Operations], Drawn]] = {
     "stray field": _stray_field,
     "flipped": _flipped,
 }
+_MORE = {"truncated": 10, "flipped": 4, "shorthand": 2, "prose": 2, "fenced": 2, "two lists": 2, "empty": 2}
+"""How often a class comes in each round, where there are more ways to be broken than one in a round would meet."""
