@@ -112,7 +112,7 @@ class Deliverer:
     async def _begin(self, tx: Tx, ctx: JobContext, outbox_id: OutboxId) -> "_Send | Outcome":
         """TX F: look at everything again, make the parts the first time, mark the next one as being sent."""
         row = await outbox.load(tx, outbox_id)
-        if row is None or row.state in (OutboxState.SENT, OutboxState.FAILED, OutboxState.DROPPED):
+        if row is None or row.state not in (OutboxState.READY, OutboxState.SENDING):
             return Ok()
         parts = await outbox.list_parts(tx, outbox_id)
         place = await places.load_place(tx, row.room_id)

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from core.chat.answers import asked_of
 from core.chat.notices import Notices
+from core.chat.receipting import receipt_jobs
 from core.chat.work import SendWork, SummaryWork, TurnWork
 from core.domain.errors import BudgetRefused, OutsideRefused, TooLong, Unavailable
 from core.domain.ids import OutboxId, TurnId
 from core.domain.jobs import Claim, GaveUp
 from core.domain.speech import OutboxState, SilenceReason
 from core.prompt.stock import StockKey
-from core.store import inbox, outbox, passes, places
+from core.store import inbox, jobs, outbox, passes, places
 from core.store.engine import Tx
 
 
@@ -66,6 +67,7 @@ class LastWords:
             if part.state in (OutboxState.SENDING, OutboxState.READY):
                 await outbox.set_part(tx, row.id, part.n, state, error="gave up")
         await outbox.close(tx, row.id, state, "gave up")
+        await jobs.enqueue(tx, receipt_jobs(row))
 
 
 def _words(why: GaveUp, claim: Claim) -> tuple[StockKey, dict[str, str]]:

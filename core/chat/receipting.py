@@ -25,7 +25,7 @@ from core.domain.mind.values import EntryId
 from core.domain.operations.base import Operation
 from core.domain.operations.batch import Batch, Item, Mode
 from core.domain.operations.receipts import MarkCandidateSpoken, RecordDeliveryReceipt
-from core.domain.operations.speech import AdvanceCandidate
+from core.domain.operations.speech import AdvanceCandidate, RetireCandidateIntervention
 from core.domain.rooms import RoomKind
 from core.domain.speech import OutboxState, SpeechKind, candidate_of_key, speech_key
 from core.jobs.executor import JobContext, Observe
@@ -89,18 +89,18 @@ class Receipting:
         mind = await state.lock_mind(tx, place.community.mind_id)
         named = candidate_of_key(row.dedupe)
         candidate = None if named is None else EntryId(named)
+        parts = await outbox.list_parts(tx, row.id)
         if row.state in (OutboxState.SENT, OutboxState.UNKNOWN):
-            receipt = await _receipt_of(tx, row, place, await outbox.list_parts(tx, row.id), candidate, mind.now)
+            receipt = await _receipt_of(tx, row, place, parts, candidate, mind.now)
             operations: list[Operation] = [] if receipt is None else [RecordDeliveryReceipt(receipt=receipt)]
             if operations and candidate is not None:
                 spoken = EntryId(f"receipt:{row.id}")
                 operations.append(MarkCandidateSpoken(intervention_id=candidate, receipt_id=spoken))
+            await self._apply(tx, ctx, place, row, operations)
+            if operations and candidate is not None:
+                await self._check(tx, mind.id, row, candidate)
         elif candidate is not None and await self._was_last(tx, mind.id, row, candidate):
-            again = AdvanceCandidate(intervention_id=candidate, to=CandidateStatus.QUEUED, reason="delivery_failed")
-            operations = [again]
-        else:
-            return
-        await self._apply(tx, ctx, place, row, operations)
+            await self._apply(tx, ctx, place, row, _given_back(candidate, parts), Mode.EACH)
 
     async def _was_last(self, tx: Tx, mind_id: str, row: OutboxRow, candidate: EntryId) -> bool:
         """Return whether a row that came to nothing was the newest attempt at saying this candidate."""
@@ -113,24 +113,48 @@ class Receipting:
         return False
 
     async def _apply(
-        self, tx: Tx, ctx: JobContext, place: Place, row: OutboxRow, operations: Sequence[Operation]
+        self,
+        tx: Tx,
+        ctx: JobContext,
+        place: Place,
+        row: OutboxRow,
+        operations: Sequence[Operation],
+        mode: Mode = Mode.ALL,
     ) -> None:
-        """Have it journaled. A refusal never touches the delivery, which is over; for a candidate it is a defect."""
+        """Have it journaled. A refusal never touches the delivery, which is over."""
         if not operations:
             return
         batch = Batch(
             mind_id=place.community.mind_id,
             actor=Actor(Emitter.PARENT, "delivery", job_id=ctx.job.id),
             items=tuple(Item(each, f"{row.id}:receipt:{n}") for n, each in enumerate(operations)),
-            mode=Mode.ALL,
+            mode=mode,
         )
         verdict = await self.minds.apply(tx, batch)
         refused = [each.verdict.code.value for each in verdict.items if isinstance(each.verdict, Rejected)]
-        if refused and candidate_of_key(row.dedupe) is not None:
-            log.error("delivery_postcondition_failed", outbox=row.id, codes=refused)
-            self.observe("delivery_postcondition_total", 1, {})
-        elif refused:
+        if refused:
             log.warning("receipt.refused", outbox=row.id, codes=refused)
+
+    async def _check(self, tx: Tx, mind_id: str, row: OutboxRow, candidate: EntryId) -> None:
+        """Look whether the candidate is spoken and its one receipt names it; all else is a defect."""
+        held = [each.entry for each in await state.load_entries(tx, mind_id, {Key(KIND_OF["candidate"], candidate)})]
+        citing = [each.entry.body for each in await state.list_citing(tx, mind_id, [f"candidate:{candidate}"])]
+        body = held[0].body if held else None
+        spoken = isinstance(body, Candidate) and (body.status, body.receipt_id) == (
+            CandidateStatus.SPOKEN,
+            f"receipt:{row.id}",
+        )
+        if not spoken or [each.outbox_id for each in citing if isinstance(each, Receipt)] != [row.id]:
+            log.error("delivery_postcondition_failed", outbox=row.id, mind=mind_id)
+            self.observe("delivery_postcondition_total", 1, {})
+
+
+def _given_back(candidate: EntryId, parts: Sequence[PartRow]) -> list[Operation]:
+    """Return what becomes of a candidate that was not said; what people have seen a part of is not said again."""
+    advance = AdvanceCandidate(intervention_id=candidate, to=CandidateStatus.QUEUED, reason="delivery_failed")
+    if not any(part.external_id is not None for part in parts):
+        return [advance]
+    return [advance, RetireCandidateIntervention(intervention_id=candidate, reason="delivery_failed")]
 
 
 async def _receipt_of(
@@ -141,6 +165,7 @@ async def _receipt_of(
     if platform not in _TRANSPORTS or (row.private_to is not None and place.room.kind is not RoomKind.DM):
         return None
     reply = None if row.reply_to is None else await archive.id_of(tx, row.room_id, row.reply_to)
+    said = [part for part in parts if part.external_id is not None or part.state is OutboxState.UNKNOWN]
     return Receipt.model_validate(
         {
             "outbox_id": row.id,
@@ -149,13 +174,13 @@ async def _receipt_of(
             "room_id": row.room_id,
             "reply_to_message_id": reply,
             "transport": Transport(platform),
-            "sent_message_ids": tuple(part.external_id for part in parts if part.external_id is not None)[:32],
-            "content_length": len(row.body),
-            "chunk_count": max(1, len(parts)),
+            "sent_message_ids": tuple(part.external_id for part in said if part.external_id is not None)[:32],
+            "content_length": sum(len(part.text) for part in said),
+            "chunk_count": max(1, len(said)),
             # No words: they rest on rooms that may close, and on messages that may go. The archive has them, and knows.
             "preview": "",
             "content_hash": hashlib.sha256(row.body.encode()).hexdigest(),
-            "sent_at": now,
+            "sent_at": row.closed_at or now,
             "outcome": Proof.SENT if row.state is OutboxState.SENT else Proof.UNKNOWN,
             "delivery_ref": f"outbox:{row.id}",
         },

@@ -164,7 +164,7 @@ def render(
     row = view.row
     lines = [
         f"Receipt {row['outbox_id']} · {row['kind']} · {row['state']}",
-        f"Asked by: {row['trigger']}" + (" (deleted since)" if row["source_gone"] else ""),
+        _cause(row) + (" (deleted since)" if row["source_gone"] else ""),
         f"Rule: {row['rule']}" + _gates(row["gates"]),
         f"Made by: {_maker(row)}",
         f"Cost: ${row['usd_micro'] / 1_000_000:.6f} · {row['input_tokens']} tokens read,"
@@ -196,6 +196,13 @@ def render_decision(row: DecisionRow, tz: tzinfo) -> str:
     if row.reason is None:
         return f"That message ({when}) was accepted; /why explains the answer."
     return f"I said nothing to that message ({when}): {_GATES[row.reason]}."
+
+
+def _cause(row: Row) -> str:
+    kind, _, id_ = row["trigger"].partition(":")
+    if kind != "candidate":
+        return f"Asked by: {row['trigger']}"
+    return f"Asked by: nobody; it came to mind (entry candidate/{id_}; /void mind explain says how)"
 
 
 def _maker(row: Row) -> str:

@@ -76,6 +76,7 @@ class OutboxRow:
     trace: str
     asked_at: datetime | None
     created_at: datetime
+    closed_at: datetime | None
     answer_token: str = field(repr=False)
 
 
@@ -95,7 +96,7 @@ class PartRow:
 
 
 _COLUMNS = "id, front_end, community_id, room_id, reply_to, kind, coalesce(body, '') as body, audience, dedupe, state,"
-_COLUMNS += """ private_to, trace, asked_at, created_at, coalesce((
+_COLUMNS += """ private_to, trace, asked_at, created_at, closed_at, coalesce((
     select i.answer_token from voidbot.inbox i where i.front_end = outbox.front_end and i.room_id = outbox.room_id
       and i.message_ref = outbox.reply_to and i.kind in ('text', 'command')), '') as answer_token"""
 
@@ -116,6 +117,7 @@ def _outbox_of(row: Row) -> OutboxRow:
         trace=row["trace"],
         asked_at=row["asked_at"],
         created_at=row["created_at"],
+        closed_at=row["closed_at"],
         answer_token=row["answer_token"],
     )
 
@@ -307,10 +309,14 @@ async def close(tx: Tx, outbox_id: OutboxId, state: OutboxState, reason: str | N
 
 
 async def reopen(tx: Tx, job_id: JobId) -> bool:
-    """Let an answer that was given up be sent after all, whatever became of its parts; only a person decides that."""
+    """Let an answer that was given up be sent after all, whatever became of its parts; only a person decides that.
+
+    What was said unasked is not: the mind has it as spoken, or has it say that anew.
+    """
     outbox_id = await tx.fetchval(
         "update voidbot.outbox set state = 'ready', reason = null, closed_at = null"
-        " where job_id = $1 and state in ('failed', 'unknown') and body is not null returning id",
+        " where job_id = $1 and state in ('failed', 'unknown') and kind <> 'speech'"
+        " and body is not null returning id",
         job_id,
     )
     if outbox_id is None:
@@ -339,7 +345,7 @@ async def find_receipt(tx: Tx, room_id: RoomId, external_id: str | None, asker: 
         "select r.*, o.state, o.kind, o.private_to, o.reply_to, o.community_id, o.created_at from voidbot.receipts r"
         " join voidbot.outbox o on o.id = r.outbox_id where r.room_id = $1"
         " and ($2::text is null and r.delivered_at is not null"
-        " and (o.kind in ('reply', 'notice') or r.provider <> 'code')"
+        " and (o.kind in ('reply', 'speech', 'notice') or r.provider <> 'code')"
         " and (o.private_to is null or o.private_to = $3) or $2 = any(r.external_ids))"
         " order by r.outbox_id desc limit 1",
         room_id,

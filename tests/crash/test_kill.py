@@ -25,6 +25,10 @@ SENDING = ["F.written", "F.committed", "send.called", "send.arrived", "G.written
 # `tests/platform` kills whole bots with the real front ends at the same points each day: there the platforms differ.
 # Here one of each kind is enough each day, and all of them in long runs.
 LONG = pytest.mark.long
+KNOWN = """
+select count(*) = 1 and bool_and(e.body->>'outcome' = x.state) from voidbot.outbox x
+left join voidbot.state_entries e on e.type = 'receipt' and e.entry_id = 'receipt:' || x.id"""
+"""Whether the mind has one receipt of the one answer, as the outbox has it."""
 CANNOT_BE_KNOWN = {"F.committed", "send.called", "send.arrived", "G.written"}
 ARRIVED = {"send.arrived", "G.written", "G.committed"}
 
@@ -55,6 +59,7 @@ async def test_a_process_killed_while_sending_is_repeated_where_repeats_fold(
         await here.later()
         await here.finish()
         assert await here.states() == ["sent"]
+        assert await here.value(KNOWN)
         assert here.answered_once(token)
 
 
@@ -85,6 +90,7 @@ async def test_where_nothing_folds_only_the_ambiguous_points_are_unknown(
         await here.finish()
         unknown = point in CANNOT_BE_KNOWN
         assert await here.states() == ["unknown" if unknown else "sent"]
+        assert await here.value(KNOWN)
         assert len(here.platform.answers(token)) == (point in ARRIVED if unknown else 1)
         assert here.platform.sends <= 1
 
