@@ -11,6 +11,8 @@ from core.domain.windows import day_start
 
 MOST_ROWS = 48
 """So many missed slots are told one by one, the newest; older ones are told by their number."""
+FAR_AHEAD = timedelta(days=1)
+"""From how far ahead on a slot that was taken counts as the error of a clock."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 
@@ -67,10 +69,12 @@ class Due:
 def due(schedule: Interval, policy: CatchUp, last: datetime | None, now: datetime) -> Due:
     """Return what is due at `now`. `last`: the newest slot that was taken; None: there was none, so none was missed.
 
-    A clock that went back starts nothing: what it would start was taken already.
+    A clock that went back a little starts nothing: what it would start was taken already. One that went back far was
+    wrong before, and what it took lies ahead: without this, nothing would start until that time comes. That no slot is
+    taken twice is for its name to see to.
     """
     newest = schedule.before(now)
-    if last is None:
+    if last is None or last > now + FAR_AHEAD:
         return Due(newest)
     count = schedule.count(last, now)
     if count == 0:

@@ -35,6 +35,10 @@ def test_a_slot_that_was_taken_is_not_due_again_also_when_the_clock_goes_back() 
 
 
 @pytest.mark.field("F054")
+def test_a_slot_taken_by_a_clock_that_was_far_ahead_holds_nothing_up() -> None:
+    assert due(HALF, CatchUp.LATEST, NOW + timedelta(days=365), NOW).run == HALF.before(NOW)
+
+
 @pytest.mark.parametrize("policy", list(CatchUp))
 def test_after_time_away_one_slot_runs_and_the_others_are_told(policy: CatchUp) -> None:
     last = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
