@@ -13,7 +13,7 @@ from core.domain.ids import MessageId, PersonId, RoomId
 from core.domain.mind.bodies import Case, Pressure
 from core.domain.mind.entries import Entry
 from core.domain.mind.facts import Needs, speech_hash
-from core.domain.mind.speech import Candidate, DeliveryMode
+from core.domain.mind.speech import Candidate, CandidateStatus, DeliveryMode
 from core.domain.mind.values import EntryId
 from core.domain.passes import Run, RunMode
 from core.domain.rooms import RoomKind, RoomMode, RoomState
@@ -39,7 +39,8 @@ _NEVER = Past()
 class Situation:
     """What is known as candidates are judged; all of one transaction.
 
-    `candidates`: the live ones whose sources every reader of the run's group may read. `barrier`: why nothing can be
+    `candidates`: the live ones whose sources every reader of the run's group may read, and whose people want to be
+    remembered. `barrier`: why nothing can be
     posted anywhere. `rooms`: where they would be said. `owner`: the operator's direct room, if there is one.
     `own`: what was said, newest first. `said`: `speech_hash` of drafts that were said within 90 days.
     """
@@ -163,7 +164,12 @@ async def look(
         return None
     seen = await readable.load(tx, place.home, InRoom(min(of_group)), None)
     entries = [held.entry for held in await state.list_live(tx, run.mind_id, _TYPES)]
-    found = [(entry, body) for entry in entries if entry.sources <= seen and (body := candidate_of(entry)) is not None]
+    withdrawn = await mind_facts.list_withdrawn(tx, run.mind_id)
+    found = [
+        (entry, body)
+        for entry in entries
+        if entry.sources <= seen and (body := candidate_of(entry)) is not None and _may_be_said(entry, body, withdrawn)
+    ]
     if not found:
         return None
     bodies = [body for _, body in found]
@@ -197,6 +203,11 @@ async def look(
             tx, {key for entry, body in found for key in _keys(run.mind_id, entry, body)}
         ),
     )
+
+
+def _may_be_said(entry: Entry, body: Candidate, withdrawn: frozenset[PersonId]) -> bool:
+    """Return whether it may be judged: not what is of people who do not want to be remembered, as in projections."""
+    return body.status is CandidateStatus.SENDING or not entry.people & withdrawn
 
 
 def nearest(draft: str, texts: Iterable[str], vectors: Vectors) -> Nearest | None:

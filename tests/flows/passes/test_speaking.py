@@ -176,6 +176,17 @@ async def test_a_room_that_others_read_now_hears_nothing(database: Database, clo
     assert mouth.outcomes() == {"secret": "held:audience"}
 
 
+@pytest.mark.parametrize("wish", ["opted_out", "erasing"])
+async def test_nothing_is_said_of_who_does_not_want_to_be_remembered(
+    database: Database, clock: ManualClock, wish: str
+) -> None:
+    mouth = await make_mouth(database, clock)
+    await mouth.queue("thought")
+    await mouth.do(f"update voidbot.people set {wish} = true where id = $1", mouth.home.bo)
+    assert await mouth.speak() == {}
+    assert await mouth.said() == []
+
+
 # What is tidied up first
 
 
