@@ -73,8 +73,8 @@ class Gate:
             return opened
         refusal = await self.held_back(tx, run, now) or await self._failing(tx, run, now, every)
         refusal = refusal or await look(tx, run, opened)
-        if refusal is None and quiet and run.origin is not Origin.MANUAL and self.is_quiet(opened, now):
-            refusal = None if self.policy.thinks_when_quiet else Skip(SkipReason.QUIET)
+        if refusal is None and quiet:
+            refusal = self.quiet(run, opened, now)
         wanted = None if refusal is not None else draw(opened)
         if wanted is not None and (spent := await budgets.look(tx, wanted, now)) is not None:
             log.warning("pass.out_of_budget", run=run.id, name=run.name.value, purse=spent.scope)
@@ -89,6 +89,11 @@ class Gate:
             for room in await places.load_rooms(tx, (id_ for id_, name in groups.items() if name == run.group))
             if room.state is not RoomState.DELETED and not room.paused and is_archived(room, self.archive)
         )
+
+    def quiet(self, run: Run, opened: Opened, now: datetime) -> Skip | None:
+        """Return whether quiet hours keep a run from thinking; what a person has begun by hand may go on in them."""
+        may = run.origin is Origin.MANUAL or self.policy.thinks_when_quiet
+        return Skip(SkipReason.QUIET) if not may and self.is_quiet(opened, now) else None
 
     def is_quiet(self, opened: Opened, now: datetime) -> bool:
         """Return whether the mind's own quiet hours are on, or those of every room of the group."""

@@ -70,7 +70,8 @@ class Gatherer:
     clock: Clock
 
     async def gather(self, tx: Tx, run: Run) -> Gathered | PhaseResult:
-        """Return what the model is shown; another result if there is nothing to show any more."""
+        """Return what the model is shown; another result if there is nothing to show, or it is held back by now."""
+        now = self.clock.now()
         circle = await load_circle(tx, self.gate.groups, run)
         place = await passes.find_place(tx, run.mind_id)
         window = await passes.get(tx, run.id, WINDOW)
@@ -78,14 +79,18 @@ class Gatherer:
             return Skip(SkipReason.AUDIENCE_UNKNOWN)
         if window is None:
             return Fail("window_missing")
-        now = self.clock.now()
+        opened = Opened(place, await self.gate.rooms_of(tx, run))
+        # The gate may have opened long before: an outage or a full purse is waited for.
+        held = await self.gate.held_back(tx, run, now) or self.gate.quiet(run, opened, now)
+        if held is not None:
+            return held
         own = await mind_lists.list_own(tx, run.mind_id, _TYPES, circle.rooms)
         owed = owing.owed(own["pressure_item"], own["candidate"], now)
         texts = await reading.read_now(tx, circle.rooms, [MessageId(each[1]) for each in window["heard"]])
         material = _Material(circle, window["heard"], texts, own, owed, _here(circle, window["heard"], texts, own))
         if not (texts or owed or own["case"] or own["candidate"]):
             return Advance(to=Phase.RECORD)
-        posting = await self._posting(tx, run, Opened(place, await self.gate.rooms_of(tx, run)), now)
+        posting = self._posting(run, opened, now)
         napping = is_asleep(await mind_views.find_sleep(tx, run.mind_id), now)
         parts = await self._parts(tx, run, material, now)
         context = PassContext(
@@ -99,7 +104,7 @@ class Gatherer:
         )
         return _gathered(context, parts, material, posting)
 
-    async def _posting(self, tx: Tx, run: Run, opened: Opened, now: datetime) -> bool:
+    def _posting(self, run: Run, opened: Opened, now: datetime) -> bool:
         """Return whether anything could be said unasked in one of the rooms now."""
         if not run.speaks or self.gate.is_quiet(opened, now):
             return False

@@ -62,8 +62,12 @@ class Paging:
             alone = 1 + (before.attempts if before is not None and before.first_id == first else 0)
         await passes.save_window(tx, self.consumer, room, WindowTry(first, alone, max(1, len(page) // 2)))
 
-    async def passed(self, tx: Tx, run: Run, page: Sequence[Place], also: Iterable[Operation]) -> Rejected | None:
+    async def passed(
+        self, tx: Tx, run: Run, page: Sequence[Place], also: Iterable[Operation], what: str = "record"
+    ) -> Rejected | None:
         """Move the cursors behind what was read, and apply `also`: all or none. Returns why nothing was.
+
+        `what`: names this among the times that a run does so.
 
         What was deleted meanwhile with its row leaves no place; the cursor stands behind the last one that has.
         """
@@ -84,7 +88,7 @@ class Paging:
             )
             for room, id_, revision in last.values()
         ]
-        refused = await self._apply(tx, run, "record", [*cursors, *also])
+        refused = await self._apply(tx, run, what, [*cursors, *also])
         if refused is None and page:
             await passes.forget_windows(tx, self.consumer, {room for room, _, _ in page})
         return refused

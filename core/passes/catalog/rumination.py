@@ -1,10 +1,12 @@
 """Rumination: what was said in a group since the last time is thought over, and what comes of it goes to the mind."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
 
 from core.chat.likening import Likening
-from core.domain.errors import BadOutput
-from core.domain.ids import MessageId
+from core.domain.errors import BadOutput, Refused
+from core.domain.ids import MessageId, RoomId
 from core.domain.mind.bodies import KIND_OF, CaseStatus, Consumer, LastRun
 from core.domain.mind.entries import Key
 from core.domain.mind.facts import Actor, Emitter
@@ -39,11 +41,15 @@ from core.ports import Clock
 from core.state.service import StateService
 from core.store import passes, reading, state
 from core.store.engine import Tx
-from core.store.reading import PAGE
+from core.store.reading import PAGE, Heard
+
+log = structlog.get_logger()
 
 ROLE = "rumination"
 DRY = "dry_run"
 """The reason with which a run ends that only showed what it would have done."""
+MOST_IDLE_PAGES = 20
+"""How many whole pages without a person one run passes over; its transaction stays short."""
 QUESTION_CHARS = 400
 """How much of a question is kept as what is owed, where no model says it in its own words."""
 Speak = Callable[[Tx, Run], Awaitable[PhaseResult]]
@@ -97,12 +103,22 @@ class Rumination:
         circle = await load_circle(tx, self._gate.groups, run)
         if circle is None:
             return Skip(SkipReason.AUDIENCE_UNKNOWN)
-        page = await self._paging.turn(tx, run, circle.of(await self._gate.rooms_of(tx, run)))
+        page = await self._page(tx, run, circle.of(await self._gate.rooms_of(tx, run)))
         heard = [[each.room_id, each.id, each.revision, each.human] for each in page]
         await passes.put(tx, run.id, WINDOW, {"heard": heard})
-        # A whole page without a person is passed over, so that what people said behind it is reached.
-        idle = len(page) == PAGE and not any(each.human for each in page)
-        return Advance({"read": len(page)}, Phase.RECORD if idle else None)
+        return Advance({"read": len(page)}, Phase.RECORD if _idle(page) else None)
+
+    async def _page(self, tx: Tx, run: Run, rooms: Sequence[RoomId]) -> list[Heard]:
+        """Return the next page; whole ones without a person are passed over, so that what people said is reached."""
+        page = await self._paging.turn(tx, run, rooms)
+        for n in range(MOST_IDLE_PAGES if run.writes else 0):
+            if not _idle(page):
+                break
+            places = [(each.room_id, each.id, each.revision) for each in page]
+            if await self._paging.passed(tx, run, places, (), f"idle:{n}") is not None:
+                break  # the record of the run tells why
+            page = await self._paging.turn(tx, run, rooms)
+        return page
 
     async def _ask(self, ctx: JobContext, run: Run) -> Called:
         if not self._asking.has_model(ROLE):
@@ -111,6 +127,9 @@ class Rumination:
             return await self._asking.ask(ctx, run, ROLE, self._gatherer.gather)
         except BadOutput:
             return Called(self._nothing_said, asked=True)
+        except Refused as exc:
+            log.warning("pass.model_refused", run=run.id, name=run.name.value, error=str(exc))
+            return Called(self._not_taken, asked=True)
 
     async def _nothing_said(self, tx: Tx, run: Run) -> PhaseResult:
         """Ask again where a model gave no answer; the second time it is a failure of its own."""
@@ -118,6 +137,11 @@ class Rumination:
             return Advance(to=Phase.ASK)
         await self._paging.failed(tx, run, await self._window(tx, run))
         return Fail("model_output_missing")
+
+    async def _not_taken(self, tx: Tx, run: Run) -> PhaseResult:
+        """End a run whose prompt no provider takes: something in its window may be what their filters withhold."""
+        await self._paging.failed(tx, run, await self._window(tx, run))
+        return Fail("refused")
 
     async def _by_rule(self, tx: Tx, run: Run) -> PhaseResult:
         """Open an obligation for each question to the bot that nobody answered; without a model nothing is thought."""
@@ -186,6 +210,10 @@ class Rumination:
     async def _window(self, tx: Tx, run: Run) -> list[Place]:
         window = await passes.get(tx, run.id, WINDOW)
         return [(room, id_, revision) for room, id_, revision, _ in (window or {"heard": ()})["heard"]]
+
+
+def _idle(page: Sequence[Heard]) -> bool:
+    return len(page) == PAGE and not any(each.human for each in page)
 
 
 async def _erased(_: Tx, __: Run) -> PhaseResult:

@@ -2,15 +2,31 @@
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 
-from core.domain.mind.bodies import PressureItem, PressureStatus, Sleep
+import pytest
+
+from core.domain.errors import Refused
+from core.domain.mind.bodies import Cursor, PressureItem, PressureStatus, Sleep
 from core.domain.mind.entries import Entry
-from core.domain.passes import PassName, PassPolicy, RunMode, RunState, SkipReason
+from core.domain.passes import (
+    Origin,
+    Outage,
+    PassName,
+    PassPolicy,
+    Phase,
+    RunMode,
+    RunState,
+    SkipReason,
+    Step,
+)
 from core.domain.prompt import ModelRequest
-from core.store import archive, state
+from core.domain.rooms import QuietHours
+from core.passes.gathering import WINDOW
+from core.store import archive, passes, places, state
 from core.store.engine import Database
+from core.store.reading import PAGE
 from tests.domain.minds import anchor, make_case, make_entry, make_pressure_item, make_receipt, make_short_term, read
 from tests.fakes import ManualClock
 from tests.flows.passes.thinking import Mind, handle, script, thinking
@@ -237,6 +253,60 @@ async def test_only_a_bare_list_counts_and_a_page_that_failed_is_halved(database
         ]
         run = await mind.think()
         assert await mind.shown(run) == mind.home.messages[3:]
+
+
+async def test_a_message_that_no_provider_takes_is_set_aside_and_the_others_are_read(
+    database: Database, clock: ManualClock
+) -> None:
+    def filtered(request: ModelRequest) -> str:
+        if "word 3 of" in request.messages[-1].text:
+            raise Refused("model: request withheld by the provider's filter")
+        return "[]"
+
+    async with thinking(database, clock, filtered) as mind:
+        ended = []
+        while await mind.cursors() != {f"cursor:rumination:{mind.home.room}": mind.home.messages[-1]}:
+            ended.append(await mind.think(origin=Origin.MANUAL))
+            assert len(ended) < 12
+        assert {run.reason for run in ended if run.state is RunState.FAILED} == {"refused"}
+        (cursor,) = await mind.entries("cursor")
+        assert isinstance(cursor.body, Cursor) and cursor.body.quarantined == (mind.home.messages[3],)
+
+
+@pytest.mark.parametrize("held", ["pause", "quiet"])
+async def test_nobody_is_asked_who_may_not_be_by_now(database: Database, clock: ManualClock, held: str) -> None:
+    async with thinking(database, clock) as mind:
+        run = await mind.claim()
+        async with database.transaction() as tx:
+            now = await passes.take(tx, run.id, run.n)
+            assert now is not None
+            await passes.put(tx, run.id, WINDOW, {"heard": [[mind.home.room, mind.home.messages[0], 0, True]]})
+            await passes.close(tx, now, Step(RunState.WAITING, Phase.ASK, 2, "unavailable"), Outage("unavailable"))
+            if held == "pause":
+                await passes.pause(tx, mind.home.mind_id, None, None, "a look first")
+            else:
+                await places.save_quiet_hours(tx, mind.home.room, QuietHours(time(0), time(23, 59)))
+        over = await mind.go_on(run)
+        assert (over.state, over.reason) == (RunState.SKIPPED, "paused" if held == "pause" else "quiet")
+
+
+async def test_what_people_say_behind_many_pages_of_a_bot_is_reached_at_once(
+    database: Database, clock: ManualClock
+) -> None:
+    async with thinking(database, clock, script([])) as mind:
+        await mind.read_all()
+        async with database.transaction() as tx:
+            await tx.execute("update voidbot.people set is_bot = true where id = $1", mind.home.bo)
+            for n in range(2 * PAGE):
+                await archive.add_message(
+                    tx,
+                    archive.NewMessage(
+                        room_id=mind.home.room, community_id=mind.home.community, author_id=mind.home.bo,
+                        platform_ref=f"b{n}", kind="text", text=f"build {n} went well", sent_at=clock.now(),
+                    ),
+                )  # fmt: skip
+        said = await mind.home.say("the cellar is dry again")
+        assert await mind.shown(await mind.think()) == [said]
 
 
 async def test_thoughts_of_its_own_workings_are_refused(database: Database, clock: ManualClock) -> None:

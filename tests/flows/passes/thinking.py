@@ -87,6 +87,12 @@ class Mind:
         self, room: RoomId | None = None, *, mode: RunMode = RunMode.NORMAL, origin: RunOrigin = RunOrigin.SCHEDULED
     ) -> Run:
         """Let one slot come and its run go to its end."""
+        return await self.go_on(await self.claim(room, mode=mode, origin=origin))
+
+    async def claim(
+        self, room: RoomId | None = None, *, mode: RunMode = RunMode.NORMAL, origin: RunOrigin = RunOrigin.SCHEDULED
+    ) -> Run:
+        """Claim one slot; nobody works on its run yet."""
         group, label = await self.group(room), f"slot{next(self.ids)}"
         key = slot_key(self.home.mind_id, PassName.RUMINATION, group, label)
         new = NewRun(
@@ -95,7 +101,14 @@ class Mind:
         )  # fmt: skip
         async with self.database.transaction() as tx:
             (run,) = await passes.claim(tx, [new])
-            await start(tx, [run], {self.home.mind_id: self.home.community})
+        return run
+
+    async def go_on(self, run: Run) -> Run:
+        """Let a claimed run go on from the phase that it is at, to its end."""
+        async with self.database.transaction() as tx:
+            found = await passes.find(tx, run.id)
+            assert found is not None
+            await start(tx, [found], {self.home.mind_id: self.home.community})
         return await self.over(run.id)
 
     async def over(self, run_id: int) -> Run:
