@@ -61,6 +61,7 @@ async def test_each_command_asks_for_its_rights_and_answers_alike_everywhere(fre
             "void status",
             "void rooms",
             "void setup",
+            "void pass",
             "link",
             "forget-me",
         ):  # these show what is there, which differs
