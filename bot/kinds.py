@@ -13,6 +13,7 @@ from bot.search_wiring import SearchParts, search_kinds
 from bot.settings import PROJECT, Settings
 from bot.tracing import traced
 from core.chat.asking import Asking
+from core.chat.choosing import Closing, ClosingWork
 from core.chat.deliver import Deliverer
 from core.chat.likening import Likening
 from core.chat.notices import Notices
@@ -72,12 +73,14 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
     syncs = SourceSync(Sources(Git(), parts.settings.home / "sources"))
     retracting = Retracting(parts.minds)
     receipting = Receipting(minds=parts.minds, observe=parts.metrics.observe)
+    closing = Closing(front_ends=parts.front_ends)
     indexing = Indexing(parts.database, parts.clock, parts.metrics.observe)
     found: list[AnyKind] = [
         Kind(name="reply", pool="chat", payload=TurnWork, run=traced(_replier(parts).run), timeout_s=REPLY_TIMEOUT_S),
         Kind(name="command", pool="chat", payload=TurnWork, run=traced(_dispatcher(parts).run), timeout_s=30),
         Kind(name="summarize", pool="chat", payload=SummaryWork, run=traced(_summarizer(parts).run), timeout_s=60),
         Kind(name="send", pool="send", payload=SendWork, run=traced(_deliverer(parts).run), timeout_s=120),
+        Kind(name="close_choices", pool="send", payload=ClosingWork, run=traced(closing.run), timeout_s=120),
         Kind(name="receipt", pool="upkeep", payload=ReceiptWork, run=traced(receipting.run), timeout_s=60),
         Kind(name="index", pool="upkeep", payload=IndexWork, run=traced(indexing.run), timeout_s=600),
         Kind(name="upkeep", pool="upkeep", payload=UpkeepWork, run=traced(upkeep.run), timeout_s=600),

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from core.domain.choices import Choice
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage
 from core.domain.platforms import CommunityReport, LastHeard
@@ -149,8 +150,9 @@ SendResult = Delivered | RetryAfter | Unsent | SendRefused | Ambiguous
 class OutgoingPart:
     """One platform message of an answer. `nonce` is the same on every try.
 
-    `answer_token` came with the interaction that is answered. `late`: the asker has waited so long that they
-    may be called by the reply. `final`: no further edit of it is coming, so it goes before those that are.
+    `answer_token` came with the interaction that is answered. `late`: the asker waited so long that the reply may call
+    them. `final`: no further edit is coming, so it goes before those that are. `choices`: what can be pressed below it,
+    carried as `ChoiceRef(outbox_id, n)`; never below what one person alone sees.
     """
 
     room: RoomKey
@@ -164,6 +166,7 @@ class OutgoingPart:
     answer_token: str = field(default="", repr=False)
     late: bool = False
     final: bool = True
+    choices: tuple[Choice, ...] = ()
 
 
 class FrontEnd(Protocol):
@@ -198,15 +201,15 @@ class FrontEnd(Protocol):
         ...
 
     async def find_sent(self, part: OutgoingPart, since: datetime) -> str | Ambiguous | None:
-        """Look for our own message in the room's history.
-
-        Returns:
-            Its id; None if it is certainly not there; `Ambiguous` where history can't be read.
-        """
+        """Return our own message in the room's history; None if it is not there, `Ambiguous` if that can't be read."""
         ...
 
     async def edit(self, external_id: str, part: OutgoingPart) -> SendResult:
         """Replace the text of a message sent before."""
+        ...
+
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        """Take the choices off a message sent before and leave its text."""
         ...
 
     async def show_typing(self, room: RoomKey) -> None:
@@ -237,10 +240,7 @@ class FrontEnd(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of an inbound message.
-
-    `turn_id` is set when an answer will come (`outcome` is `reply`); `reason` when none will (`no_speech`).
-    """
+    """What became of an inbound message: `turn_id` is set if an answer will come, `reason` if none will."""
 
     outcome: Literal["reply", "no_speech"]
     reason: SilenceReason | None

@@ -142,6 +142,13 @@ class RecordingFrontEnd(FrontEnd):
         self.shown[external_id] = replace(before, part=part, edits=before.edits + 1)
         return Delivered(external_id)
 
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        if self.edit_results:
+            return self.edit_results.popleft()
+        before = self.shown[external_id]
+        self.shown[external_id] = replace(before, part=replace(before.part, choices=()), edits=before.edits + 1)
+        return Delivered(external_id)
+
     async def show_typing(self, room: RoomKey) -> None:
         self.typing.append(room)
 

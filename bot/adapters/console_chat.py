@@ -151,6 +151,10 @@ class ConsoleChat(FrontEnd):
         """Replace the text of a message shown before."""
         return await self._act(self._replace(int(external_id), part), refused="unknown_message")
 
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        """Leave the message as it is: its commands say themselves that they have run out."""
+        return Delivered(external_id)
+
     async def _replace(self, message_id: int, part: OutgoingPart) -> int:
         await self._shown.edit(message_id, part.text.text)
         return message_id

@@ -124,6 +124,10 @@ class DiscordChat(FrontEnd):
         """Replace the text of a message sent before."""
         return await self._sender.edit(external_id, part)
 
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        """Take the buttons off a message sent before."""
+        return await self._sender.close_choices(room, external_id)
+
     async def show_typing(self, room: RoomKey) -> None:
         """Show that an answer is being made, where the chat's budget has room for it."""
         await self._sender.show_typing(room)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import discord
@@ -13,6 +14,7 @@ from bot.adapters.discord_intake import PLATFORM, Ignored, Place, Us, Why
 from bot.adapters.discord_payload import Payload, number, part, parts, ref, text, time_of
 from bot.adapters.discord_rest import FAILURES, Request, Rest
 from bot.adapters.discord_rooms import is_admin
+from core.domain.choices import read_ref
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin
 from core.domain.rooms import RoomKind
@@ -147,28 +149,50 @@ def to_command(
     data: Payload, *, us: Us, place: Place, forms: Sequence[CommandForm], now: datetime
 ) -> InboundMessage | Ignored:
     """Return the use of a command in our words: as a person would type it."""
+    path, options = _path(part(data, "data"))
+    if not path:
+        return Ignored(Why.MALFORMED)
+    typed = " ".join([f"/{path}", *(f"{text(one, 'name')}:{_quoted(_value(one))}" for one in options)])
+    return _used(data, us, place, now, MessageKind.COMMAND, typed, private=is_private(data, forms))
+
+
+def choice_of(data: Payload) -> str:
+    """Return the choice of ours that was pressed; empty for whatever else stands below a message."""
+    pressed = text(part(data, "data"), "custom_id")
+    return "" if read_ref(pressed) is None else pressed
+
+
+def to_press(data: Payload, *, us: Us, place: Place, now: datetime) -> InboundMessage | Ignored:
+    """Return a button's pressing in our words. What it says of the presser's rights holds now."""
+    pressed, below = choice_of(data), ref(part(data, "message"), "id")
+    if not (pressed and below):
+        return Ignored(Why.MALFORMED)
+    message = _used(data, us, place, now, MessageKind.BUTTON, pressed, private=True)
+    return message if isinstance(message, Ignored) else replace(message, reply_to=below)
+
+
+def _used(
+    data: Payload, us: Us, place: Place, now: datetime, kind: MessageKind, words: str, *, private: bool
+) -> InboundMessage | Ignored:
     key, room, token = ref(data, "id"), ref(data, "channel_id"), text(data, "token")
     member = part(data, "member")
     user = part(member, "user") or part(data, "user")
     at = time_of(key)
     if not (key and room and token and ref(user, "id")) or at is None:
         return Ignored(Why.MALFORMED)
-    path, options = _path(part(data, "data"))
-    if not path:
-        return Ignored(Why.MALFORMED)
-    hook = Hook(ref(data, "application_id") or us.bot_ref, is_private(data, forms), token)
+    hook = Hook(ref(data, "application_id") or us.bot_ref, private, token)
     found = {Address.COMMAND} | ({Address.DM} if place.surroundings.kind is RoomKind.DM else set())
     return InboundMessage(
         front_end=PLATFORM,
         room=RoomKey(PLATFORM, room),
         message_id=key,
         event_id=key,
-        kind=MessageKind.COMMAND,
+        kind=kind,
         person_ref=ref(user, "id"),
         display_name=text(member, "nick") or text(user, "global_name") or text(user, "username"),
         username=text(user, "username"),
         origin=Origin.BOT if user.get("bot") is True else Origin.HUMAN,
-        text=" ".join([f"/{path}", *(f"{text(one, 'name')}:{_quoted(_value(one))}" for one in options)]),
+        text=words,
         sent_at=at,
         received_at=now,
         surroundings=place.surroundings,

@@ -10,7 +10,7 @@ from functools import partial
 import discord
 
 from bot.adapters.discord_catchup import COMPARED, CatchUp
-from bot.adapters.discord_commands import COMMAND, COMPONENT, is_private, to_command
+from bot.adapters.discord_commands import COMMAND, COMPONENT, choice_of, is_private, to_command, to_press
 from bot.adapters.discord_files import Files
 from bot.adapters.discord_gateway import Connection, Ear
 from bot.adapters.discord_intake import (
@@ -19,6 +19,7 @@ from bot.adapters.discord_intake import (
     Ignored,
     Place,
     Us,
+    Why,
     gone,
     noted,
     paste_of,
@@ -44,6 +45,7 @@ from core.domain.catchup import answered_of
 from core.domain.messages import InboundMessage
 from core.domain.platforms import LastHeard
 from core.domain.rooms import RoomKind
+from core.domain.speech import SilenceReason
 from core.ports import Accept, Clock, CommandForm, PlatformMemory
 
 _LOG = logging.getLogger(__name__)
@@ -116,7 +118,7 @@ class Hearing(Ear):
                 self._lanes.aside(partial(self._acknowledge, interaction, data, place_of(data, client)))
             case "INTERACTION_CREATE" if number(data, "type") == COMPONENT:
                 interaction = discord.Interaction(data=data, state=client._connection)  # type: ignore[arg-type]  # the wire's own form
-                self._lanes.aside(partial(self._defer, interaction, ephemeral=True))
+                self._lanes.aside(partial(self._press, interaction, data, place_of(data, client)))
             case "GUILD_DELETE" if data.get("unavailable") is not True:
                 community = ref(data, "id")
                 self._lanes.put(f"community:{community}", lambda: self._memory.forget_community(PLATFORM, community))
@@ -311,9 +313,30 @@ class Hearing(Ear):
             now = self._clock.now()
             await self._accept_or_count(to_command(data, us=us, place=place, forms=self._forms, now=now))
 
-    async def _defer(self, interaction: discord.Interaction, *, ephemeral: bool) -> None:
+    async def _press(self, interaction: discord.Interaction, data: Payload, place: Place) -> None:
+        """Tell the platform at once that a button was pressed, then take it in if it is one of ours."""
+        if not choice_of(data):
+            await self._defer(interaction, ephemeral=True)
+            self.counts["foreign_button"] += 1
+            _LOG.warning("discord: a button was pressed that is none of ours")
+            return
+        await self._defer(interaction, ephemeral=True, thinking=True)
+        self._lanes.put(ref(data, "channel_id"), partial(self._choose, data, place))
+
+    async def _choose(self, data: Payload, place: Place) -> None:
+        us = self._who()
+        message = None if us is None else to_press(data, us=us, place=place, now=self._clock.now())
+        if message is None or isinstance(message, Ignored):
+            self.counts[Why.MALFORMED] += message is not None
+            return
+        accepted = await self._accept(message)
+        if accepted.reason is SilenceReason.NOT_ADDRESSED:  # nothing like it was offered here: no answer comes
+            await self._sender.take_back(message.answer_token)
+
+    async def _defer(self, interaction: discord.Interaction, *, ephemeral: bool, thinking: bool = False) -> None:
+        """`thinking`: the answer will be a message of its own; else what carries the button stays as it is."""
         try:
-            await interaction.response.defer(ephemeral=ephemeral)
+            await interaction.response.defer(ephemeral=ephemeral, thinking=thinking)
         except (discord.HTTPException, discord.InteractionResponded) as exc:
             # Too late, or somebody else was first: the answer finds its way as a message.
             self.counts[f"ack_{getattr(exc, 'code', 0)}"] += 1

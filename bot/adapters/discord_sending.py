@@ -9,6 +9,7 @@ from bot.adapters.discord_payload import id_at, number, parts, payload, ref, tex
 from bot.adapters.discord_payload import part as inner
 from bot.adapters.discord_rest import FAILURES, UNREACHABLE, Request, Rest, is_banned, meaning
 from bot.adapters.limiter import Limiter, Priority
+from core.domain.choices import ChoiceRef
 from core.domain.ids import RoomKey
 from core.ports import Ambiguous, Clock, Delivered, OutgoingPart, RetryAfter, SendRefused, SendResult
 
@@ -24,6 +25,8 @@ REMEMBERED = 4096
 
 _DIRECT = 1
 """The type of a direct room among channels."""
+_ROW, _BUTTON, _PLAIN = 1, 2, 2
+"""Types of components, and a button's looks."""
 
 _MESSAGES = "/channels/{channel_id}/messages"
 _MESSAGE = "/channels/{channel_id}/messages/{message_id}"
@@ -60,7 +63,8 @@ class Sender:
             return await self._say(part)
         if hook.private is not (part.private_to is not None):
             # The waiting answer is for other eyes than these words: they go their own way, and it goes away.
-            await self._withdraw(hook, part)
+            if part.n == 1:
+                await self.take_back(part.answer_token)
             return await self._say(part)
         if part.n > 1:
             return await (self._append(hook, part) if hook.private else self._say(part))
@@ -81,6 +85,17 @@ class Sender:
             return chat
         request = Request("PATCH", _MESSAGE, {"channel_id": chat, "message_id": external_id}, _edited(part))
         return await self._do(chat, request, Priority.FINAL if part.final else Priority.EDIT)
+
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        """Take the buttons off a message of ours."""
+        ids = {"channel_id": room.chat_ref, "message_id": external_id}
+        return await self._do(room.chat_ref, Request("PATCH", _MESSAGE, ids, {"components": []}), Priority.FINAL)
+
+    async def take_back(self, answer_token: str) -> None:
+        """End the waiting for an answer that will not come."""
+        hook = hook_of(answer_token)
+        if hook is not None:
+            await self._try(hook.chat, Request("DELETE", _ORIGINAL, hook.ids))
 
     async def find_sent(self, part: OutgoingPart, since: datetime) -> str | Ambiguous | None:
         """Look for the part among what was said since then."""
@@ -187,6 +202,7 @@ class Sender:
             "flags": SUPPRESS_EMBEDS,
             "allowed_mentions": {"parse": [], "replied_user": part.late},
         }
+        body |= _buttons(part)
         target = _target(part, chat)
         if target is not None:
             body["message_reference"] = {"message_id": target, "channel_id": chat, "fail_if_not_exists": True}
@@ -214,10 +230,6 @@ class Sender:
         request = Request("PATCH", _ORIGINAL, hook.ids, body, file=(name, part.text.text.encode()))
         result = await self._do(hook.chat, request, Priority.COMMAND)
         return await self._say(part) if _is_over(result) else result
-
-    async def _withdraw(self, hook: Hook, part: OutgoingPart) -> None:
-        if part.n == 1:
-            await self._try(hook.chat, Request("DELETE", _ORIGINAL, hook.ids))
 
     async def _do(self, chat: str, request: Request, priority: Priority, *, replied: bool = False) -> SendResult:
         """Do a request in its turn, unless its chat is known to refuse or to have to wait for long.
@@ -253,7 +265,16 @@ def _target(part: OutgoingPart, chat: str) -> str | None:
 
 
 def _edited(part: OutgoingPart) -> dict[str, object]:
-    return {"content": part.text.text, "flags": SUPPRESS_EMBEDS, "allowed_mentions": {"parse": []}}
+    return {"content": part.text.text, "flags": SUPPRESS_EMBEDS, "allowed_mentions": {"parse": []}} | _buttons(part)
+
+
+def _buttons(part: OutgoingPart) -> dict[str, object]:
+    """Return one row of buttons, if there is something to choose."""
+    buttons = [
+        {"type": _BUTTON, "style": _PLAIN, "label": choice.label, "custom_id": ChoiceRef(part.outbox_id, n).text()}
+        for n, choice in enumerate(part.choices, start=1)
+    ]
+    return {"components": [{"type": _ROW, "components": buttons}]} if buttons else {}
 
 
 def _is_over(result: SendResult) -> bool:

@@ -104,6 +104,7 @@ class TelegramChat(FrontEnd):
 
     Attributes:
         poller: Its times may be changed before `run`.
+        presses: Pressed buttons that wait for their answer.
         webhook: The receiver; None where updates are fetched.
         ignored: How many updates were no message, by reason.
 
@@ -146,6 +147,7 @@ class TelegramChat(FrontEnd):
         self._sender = Sender(
             self._bot, self._rooms, limiter or limiter_of(clock), private_line=settings.private_line, alert=alert
         )
+        self.presses = self._sender.presses
         self._username = ""
         self._accept: Accept = _not_yet
         self._broken: Counter[int] = Counter()
@@ -192,6 +194,10 @@ class TelegramChat(FrontEnd):
         """Replace the text of a message sent before."""
         return await self._sender.edit(external_id, part)
 
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        """Take the buttons off a message sent before."""
+        return await self._sender.close_choices(room, external_id)
+
     async def show_typing(self, room: RoomKey) -> None:
         """Show for five seconds that an answer is being made."""
         await self._sender.show_typing(room)
@@ -231,6 +237,19 @@ class TelegramChat(FrontEnd):
         self._alarm.raise_once("second", "telegram: another process listens with this token; this one waits")
 
     async def _listen(self) -> None:
+        """Listen, and answer meanwhile what was pressed; what ends the listening is raised as it is."""
+        over: TokenRevoked | Unavailable | None = None
+        async with asyncio.TaskGroup() as tasks:
+            answering = tasks.create_task(self.presses.run())
+            try:
+                await self._hear()
+            except (TokenRevoked, Unavailable) as exc:
+                over = exc
+            answering.cancel()
+        if over is not None:
+            raise over
+
+    async def _hear(self) -> None:
         await self.poller.persist(self._introduce)
         await self._offer_commands()
         if self.webhook is not None:
@@ -303,6 +322,9 @@ class TelegramChat(FrontEnd):
             news = revised
         if isinstance(news, Ignored):
             self.ignored[news.reason] += 1
+            if news.press:
+                _LOG.warning("telegram: a button was pressed that is none of ours")
+                await self.presses.end(news.press)
         else:
             await self._rooms.change(news)
 
@@ -312,17 +334,18 @@ class TelegramChat(FrontEnd):
         Asked before are only an administrator's standing and, in a topic, that its group is known.
         """
         message = heard.message
-        if heard.form is not None and heard.form.restricted and message.origin is Origin.HUMAN:
+        if heard.press:
+            self.presses.wait(heard.press)
+        if (heard.press or (heard.form is not None and heard.form.restricted)) and message.origin is Origin.HUMAN:
             private = message.room.chat_ref == message.person_ref
             admin = not private and await self._rooms.is_admin(message.room.chat_ref, message.person_ref)
             heard = replace(heard, message=replace(message, admin=admin))
         await self._rooms.learn_parent(heard.report)
-        await self._accept(heard.message)
+        accepted = await self._accept(heard.message)
         self._rooms.remember(heard)
         await self._rooms.learn(heard.report)
-        if heard.press:
-            with suppress(TelegramError):
-                await self._bot.answer_callback_query(heard.press)
+        if heard.press and accepted.outcome == "no_speech" and not accepted.duplicate:
+            await self.presses.end(heard.press)
 
 
 async def _not_yet(message: InboundMessage) -> Accepted:

@@ -40,6 +40,7 @@ from bot.adapters.telegram_places import (
     standing,
     topic_ref,
 )
+from core.domain.choices import read_ref
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin, Reaction, ReactionChange
 from core.domain.platforms import CommunityReport
 from core.ports import CommandForm
@@ -60,13 +61,15 @@ class IgnoreReason(StrEnum):
     EDITED_COMMAND = "edited_command"
     SAME_TEXT = "same_text"
     STANDING = "standing"
+    FOREIGN_BUTTON = "foreign_button"
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """An update that asks for nothing; counted by its reason."""
+    """An update that asks for nothing; counted by its reason. `press`: the button's id, which wants an answer."""
 
     reason: IgnoreReason
+    press: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,8 @@ def _press(update_id: int, query: CallbackQuery, known: Known) -> Translated:
     message = query.message
     if message is None or not _is_there(message.chat, query.from_user):
         return Ignored(IgnoreReason.UNREADABLE)
+    if read_ref(query.data or "") is None:
+        return Ignored(IgnoreReason.FOREIGN_BUTTON, press=query.id)
     chat_ref = str(message.chat.id)
     topic = topic_ref(message) if isinstance(message, Message) else known.topic_of(chat_ref, str(message.message_id))
     report = chat_report(message.chat, topic)
@@ -151,6 +156,9 @@ def _press(update_id: int, query: CallbackQuery, known: Known) -> Translated:
         received_at=known.now,
         reply_to=str(message.message_id),
         surroundings=report.rooms[-1].surroundings,
+        answer_token=query.id,
+        addressed_by=frozenset({Address.COMMAND} | ({Address.DM} if message.chat.type == Chat.PRIVATE else set())),
+        quiet_window=False,
     )
     return Heard(heard, report, press=query.id)
 

@@ -4,15 +4,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParameters
+from telegram import (
+    Bot,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    Message,
+    MessageEntity,
+    ReplyParameters,
+)
 from telegram.constants import ChatAction
 from telegram.error import ChatMigrated, TelegramError
 
 from bot.adapters.limiter import Limiter, Pace, Priority
 from bot.adapters.telegram_errors import CLOSED_CHAT, is_unmodified, result_of
 from bot.adapters.telegram_places import room_key
+from bot.adapters.telegram_presses import Presses
 from bot.adapters.telegram_rooms import Rooms
 from bot.adapters.telegram_text import MESSAGE_PARTS, Rendered, plain, render
+from core.domain.choices import ChoiceRef
 from core.domain.errors import Conflict, Unavailable
 from core.domain.ids import RoomKey
 from core.ports import Ambiguous, Clock, Delivered, OutgoingPart, RetryAfter, SendRefused, SendResult, Unsent
@@ -63,11 +73,21 @@ class Sender:
         self._bot, self._rooms, self._limiter = bot, rooms, limiter
         self._private_line, self._alert = private_line, alert
         self._username = ""
+        self.presses = Presses(bot)
 
     async def send(self, part: OutgoingPart) -> SendResult:
-        """Send one part to its room, or to the private chat of the person whom it is for."""
+        """Send one part to its room, or to the private chat of the person whom it is for.
+
+        Few words that answer a pressed button are shown where it was pressed, to who has pressed it.
+        """
         if part.private_to is None:
+            if part.answer_token:
+                await self.presses.end(part.answer_token)
             return await self._send(part, _room_target(part))
+        if part.answer_token and part.n == 1:
+            told = await self.presses.tell(part.answer_token, plain(part.text.text).text)
+            if told is not None:
+                return told
         if _is_person(part.private_to):
             if part.private_to == part.room.chat_ref:
                 return await self._send(part, _room_target(part))
@@ -93,10 +113,23 @@ class Sender:
                 message_id=int(external_id),
                 entities=_entities(shown),
                 link_preview_options=_NO_PREVIEW,
+                reply_markup=_keyboard(part),
             )
 
         priority = Priority.FINAL if part.final else Priority.EDIT
         result = await self._act(_room_target(part, part.private_to), priority, call, unmodified=external_id)
+        return Delivered(external_id) if isinstance(result, Delivered) else result
+
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        """Take the buttons off a message of ours."""
+        if not external_id.isdigit():
+            return SendRefused("unknown_message")
+
+        async def call(chat_id: int) -> object:
+            return await self._bot.edit_message_reply_markup(chat_id, int(external_id))
+
+        target = _Target(room.chat_ref, None, None)
+        result = await self._act(target, Priority.FINAL, call, unmodified=external_id)
         return Delivered(external_id) if isinstance(result, Delivered) else result
 
     async def show_typing(self, room: RoomKey) -> None:
@@ -124,6 +157,7 @@ class Sender:
                 message_thread_id=target.thread,
                 reply_parameters=reply,
                 link_preview_options=_NO_PREVIEW,
+                reply_markup=_keyboard(part),
             )
 
         async def send_file(chat_id: int) -> Message:
@@ -133,6 +167,7 @@ class Sender:
                 filename=FILE_NAME,
                 message_thread_id=target.thread,
                 reply_parameters=reply,
+                reply_markup=_keyboard(part),
             )
 
         result = await self._act(target, Priority.FINAL, send_file if part.n > MESSAGE_PARTS else send_text)
@@ -211,6 +246,15 @@ def _room_target(part: OutgoingPart, private_to: str | None = None) -> _Target:
         return _Target(private_to, None, None)
     reply_to = int(part.reply_to) if part.reply_to is not None and part.reply_to.isdigit() else None
     return _Target(part.room.chat_ref, int(part.room.topic_ref) if part.room.topic_ref else None, reply_to)
+
+
+def _keyboard(part: OutgoingPart) -> InlineKeyboardMarkup | None:
+    """Return one row of buttons; None if there is nothing to choose."""
+    buttons = [
+        InlineKeyboardButton(choice.label, callback_data=ChoiceRef(part.outbox_id, n).text())
+        for n, choice in enumerate(part.choices, start=1)
+    ]
+    return InlineKeyboardMarkup([buttons]) if buttons else None
 
 
 def _rendered(part: OutgoingPart) -> Rendered:

@@ -192,14 +192,14 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         path="void room",
-        summary="whether I may speak here unasked, and the quiet hours",
+        summary="whether I may speak here unasked, the quiet hours, where the staff is asked",
         handler=passing.room,
         access=Access.ADMIN,
         visibility=Visibility.ROOM,
         audited=True,
         options=(
             Option("what", OptionType.WORD, "what to set", choices=passing.SETS),
-            Option("set", OptionType.WORD, "unattended: on or off; quiet: 22:00-07:00 or off"),
+            Option("set", OptionType.WORD, "unattended, staff: on or off; quiet: 22:00-07:00 or off"),
         ),
     ),
     CommandSpec(

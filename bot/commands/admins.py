@@ -1,6 +1,7 @@
 """Commands for administrators: status, rooms, mode, style."""
 
 from bot.commands.spec import CommandAnswer, CommandCall, Services
+from bot.commands.unasked import approval_lines
 from core.domain.archiving import is_archived
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
@@ -34,6 +35,7 @@ async def status(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer
         f"Read back after the last gap ({gap.platform}, {gap.at.astimezone(call.tz):%Y-%m-%d %H:%M}): {gap.figures}"
         for gap in await platforms.list_gaps(tx)
     ]
+    lines += await approval_lines(tx, call.community_id)
     found = await readable_rooms_of(tx, call, services)
     kept = sum(is_archived(room, services.archiving) for room in found)
     lines.append(f"Rooms that you may read: {len(found)}, {kept} of them with archive")
@@ -66,6 +68,7 @@ def room_line(room: Room, services: Services) -> str:
     archived = "archive on" if is_archived(room, services.archiving) else "archive off"
     more = [f"style {room.persona}"]
     more += ["speaks unasked"] if room.unattended else []
+    more += ["staff"] if room.staff else []
     more += [f"quiet {written(room.quiet_hours)}"] if room.quiet_hours is not None else []
     return " · ".join([f"#{shown_name(room.name)}", room.kind, room.mode, archived, *more])
 

@@ -6,9 +6,11 @@ from zoneinfo import ZoneInfo
 
 from bot.commands.parse import BadOption, Parsed, Unknown, parse
 from bot.commands.spec import Access, CommandAnswer, CommandCall, CommandSpec, Services, Visibility
+from core.chat import choosing
 from core.chat.answers import asked_of, queue_answer
 from core.chat.voice import Voice
 from core.chat.work import TurnWork
+from core.domain.choices import ChoiceRef, pressed_of
 from core.domain.errors import InputRejected
 from core.domain.ids import TurnId
 from core.domain.jobs import Ok, Outcome
@@ -71,7 +73,7 @@ class Dispatcher:
         if not later and not await inbox.end_turn(tx, turn_id, None):
             return
         call = await self._call(tx, turn, parsed, near)
-        answer = await self._run(tx, parsed, call)
+        answer = await self._carry_out(tx, parsed, call, pressed_of(turn.reply_to))
         if answer.job is not None:
             (job_id,) = await jobs.enqueue(tx, [answer.job])
             await inbox.set_job(tx, turn_id, job_id)
@@ -99,6 +101,20 @@ class Dispatcher:
             turn_id=turn.id,
             near=near,
         )
+
+    async def _carry_out(
+        self, tx: Tx, parsed: Parsed | Unknown | BadOption, call: CommandCall, pressed: ChoiceRef | None
+    ) -> CommandAnswer:
+        """Run a command; one that was pressed at most once, and then nothing else of the same message."""
+        if pressed is None:
+            return await self._run(tx, parsed, call)
+        late = await choosing.settled(tx, pressed)
+        if late is not None:
+            return self._say(call, late)
+        answer = await self._run(tx, parsed, call)
+        if not answer.refused:
+            await choosing.decide(tx, pressed)
+        return answer
 
     async def _run(self, tx: Tx, parsed: Parsed | Unknown | BadOption, call: CommandCall) -> CommandAnswer:
         match parsed:

@@ -21,7 +21,7 @@ from core.store.passes import MindPlace
 ACTS = ("list", "show", "run", "pause", "resume")
 MODES = {"dry-run": RunMode.DRY_RUN, "no-post": RunMode.NO_POST}
 SHOWN_RUNS = 5
-SETS = ("unattended", "quiet")
+SETS = ("unattended", "quiet", "staff")
 
 
 async def void_pass(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
@@ -155,10 +155,10 @@ def _rooms(rooms: Sequence[Room]) -> str:
 
 
 async def room(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
-    """Set whether something may be said here unasked, or the quiet hours of this room; said in the room."""
+    """Set whether something may be said here unasked, the quiet hours, or whether the staff meets here; said here."""
     what, wanted = call.options.get("what"), call.options.get("set", "").strip()
     if call.room.kind is RoomKind.DM:
-        raise InputRejected("room: a direct message has neither switch; /privacy has yours")
+        raise InputRejected("room: a direct message has none of these; /privacy has yours")
     match what:
         case "unattended":
             if wanted not in ("on", "off"):
@@ -167,7 +167,26 @@ async def room(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
             return CommandAnswer(_unattended_words(call.room, services, on=wanted == "on"), concerns_all=True)
         case "quiet":
             return await _quiet(tx, call, wanted)
+        case "staff":
+            return await _staff(tx, call, wanted)
     return CommandAnswer("\n".join(_room_lines(call.room, services)), refused=True)
+
+
+async def _staff(tx: Tx, call: CommandCall, wanted: str) -> CommandAnswer:
+    if wanted not in ("on", "off"):
+        raise InputRejected("set: on or off")
+    if wanted == "off":
+        await places.save_staff(tx, call.room.id, False)
+        return CommandAnswer("The staff is not asked or told anything here any more.", concerns_all=True)
+    before = await places.find_staff(tx, call.community_id)
+    await places.save_staff(tx, call.room.id, True)
+    lines = [
+        "This is the staff's room from now on: what I want to say unasked and may not without a yes is asked here.",
+        "I show my words only if everybody who reads here may read what they come from.",
+    ]
+    if before is not None and before.id != call.room.id:
+        lines.append("The room that was the staff's before is it no longer.")
+    return CommandAnswer("\n".join(lines), concerns_all=True)
 
 
 async def _quiet(tx: Tx, call: CommandCall, wanted: str) -> CommandAnswer:
@@ -205,8 +224,9 @@ def _hindrances(room: Room, services: Services) -> list[str]:
 def _room_lines(room: Room, services: Services) -> list[str]:
     quiet = "none" if room.quiet_hours is None else written(room.quiet_hours)
     lines = [f"Unasked words: {'allowed' if room.unattended else 'not allowed'}. Quiet hours: {quiet}."]
+    lines += ["This is the staff's room."] if room.staff else []
     lines += _hindrances(room, services) if room.unattended else []
-    return [*lines, "/void room unattended on or off; /void room quiet 22:00-07:00 or off."]
+    return [*lines, "/void room unattended on or off; /void room quiet 22:00-07:00 or off; /void room staff on or off."]
 
 
 def _sentence(words: str) -> str:

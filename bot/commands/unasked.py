@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from bot.commands.spec import CommandAnswer, CommandCall, Services
 from core.domain.audience import Private
 from core.domain.errors import InputRejected
-from core.domain.ids import RoomId
+from core.domain.ids import CommunityId, RoomId
 from core.domain.mind.bodies import KIND_OF
 from core.domain.mind.codes import Rejected
 from core.domain.mind.entries import Entry, Key
@@ -117,8 +117,21 @@ async def _list(tx: Tx, desk: _Desk) -> CommandAnswer:
         lines.append(f"{hidden} others are of rooms that you may not read.")
     if any(body.status is CandidateStatus.AWAITING_APPROVAL for _, body in seen):
         lines.append("/void candidates approve ID lets one be said, /void candidates deny ID reason:… does not.")
+        if await places.find_staff(tx, desk.call.community_id) is None:
+            lines.append("Nobody was asked by a card: no room is the staff's. /void room staff on makes one.")
     rooms = frozenset[RoomId]().union(*(rooms_of(entry) for entry, _ in seen[:SHOWN]))
     return CommandAnswer("\n".join(lines), rooms)
+
+
+async def approval_lines(tx: Tx, community_id: CommunityId) -> list[str]:
+    """Return that something waits for a person's yes, and how to see it; nothing of what it is."""
+    mind_id = (await places.load_community(tx, community_id)).mind_id
+    held = [each.entry.body for each in await state.list_live(tx, mind_id, ["candidate"])]
+    waits = sum(isinstance(body, Candidate) and body.status is CandidateStatus.AWAITING_APPROVAL for body in held)
+    if not waits:
+        return []
+    shown = "" if await places.find_staff(tx, community_id) else "; no room is the staff's (/void room staff on)"
+    return [f"Waiting for a yes before they are said: {waits}, see /void candidates{shown}"]
 
 
 def _line(desk: _Desk, entry: Entry, body: Candidate) -> str:

@@ -5,12 +5,13 @@ the platform folds its nonce, or its history is looked at, or it is `unknown` an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
+from core.chat import choosing
 from core.chat.basis import are_told
 from core.chat.notices import Notices
 from core.chat.receipting import receipt_jobs
@@ -232,6 +233,8 @@ class Deliverer:
             asked_before = part.state is OutboxState.SENDING and edit_of is None
             await outbox.begin_part(tx, row.id, part.n, ctx.job.attempt)
             outgoing = await self._outgoing(tx, row, room, part, doubt if doubt == part.n - 1 else 0)
+            if part is parts[-1] and row.private_to is None:
+                outgoing = replace(outgoing, choices=await choosing.offered(tx, row.id))
             return _Send(row, part, outgoing, edit_of, asked_before)
         return await self._close(tx, row, room, parts)
 
@@ -320,7 +323,8 @@ class Deliverer:
             await outbox.close(tx, row.id, OutboxState.UNKNOWN, "no proof that it arrived")
             return Ok()
         await outbox.close(tx, row.id, OutboxState.SENT)
-        if row.private_to is None and await self._keeps(tx, room):
+        # A card shows words that are not said yet: they are nobody's answer, and no repetition.
+        if row.private_to is None and row.kind is not SpeechKind.CARD and await self._keeps(tx, room):
             await self._remember(tx, row, room, parts, self.clock.now())
         return Ok()
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from core.chat.admission import Arrival, Unwelcome, admit
 from core.chat.changes import apply_delete, apply_edit, is_answered, withdraw_message
+from core.chat.choosing import read_press
 from core.chat.keeping import keep, keep_reaction
 from core.chat.meeting import meet
 from core.chat.notices import Notices
@@ -114,7 +115,11 @@ class Receiver:
                     return await self._answer(tx, arrival, added)
             case MessageKind.DELETE:
                 await apply_delete(tx, arrival, lambda ref: self.watch.is_half(message.room, ref))
-            case MessageKind.BUTTON | MessageKind.REACTION | MessageKind.SERVICE:
+            case MessageKind.BUTTON:
+                pressed = await read_press(tx, arrival)
+                if pressed is not None:
+                    return await self._take(tx, replace(arrival, message=pressed), Pair(pressed, pressed))
+            case MessageKind.REACTION | MessageKind.SERVICE:
                 pass
         return _silent(arrival, SilenceReason.NOT_ADDRESSED)
 

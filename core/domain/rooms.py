@@ -81,7 +81,10 @@ class Community:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A place where messages appear. `archive_above`: the switch of the room that it hangs on."""
+    """A place where messages appear.
+
+    `archive_above`: the switch of the room that it hangs on. `staff`: where its community's staff is asked and told.
+    """
 
     id: RoomId
     community_id: CommunityId
@@ -99,3 +102,4 @@ class Room:
     persona: str
     quiet_hours: QuietHours | None
     paused: bool
+    staff: bool = False

@@ -65,6 +65,7 @@ class SpeechKind(StrEnum):
     COMMAND = "command"
     MODERATION = "moderation"
     REPORT = "report"
+    CARD = "card"
 
 
 class OutboxState(StrEnum):
@@ -178,6 +179,11 @@ def speech_key(mind_id: str, candidate_id: str, attempt: int) -> str:
     Ids of candidates are a model's own words: two minds may well use the same one.
     """
     return f"{SpeechKind.SPEECH}:{candidate_id}#{attempt}@{mind_id}"
+
+
+def card_key(mind_id: str, candidate_id: str, attempt: int) -> str:
+    """Return the key under which the outbox holds the card that asks whether a candidate may be said."""
+    return f"{SpeechKind.CARD}:{mind_id}:{candidate_id}:{attempt}"
 
 
 def candidate_of_key(dedupe: str) -> str | None:

@@ -6,6 +6,7 @@ from typing import Literal
 import structlog
 from pydantic import BaseModel, ConfigDict
 
+from core.chat import choosing
 from core.domain.jobs import Ok, Outcome
 from core.jobs.executor import JobContext, Observe
 from core.passes.comparing import tend_vectors
@@ -40,6 +41,7 @@ class Upkeep:
         blanked = await ctx.advance(inbox.blank_old, durable=False)
         emptied = await ctx.advance(outbox.blank_old, durable=False)
         emptied += await ctx.advance(shown.blank_old, durable=False)
+        await ctx.advance(choosing.sweep, durable=False)
         abandoned = await ctx.advance(inbox.end_abandoned, durable=False)
         await ctx.advance(rates.sweep, durable=False)
         pruned = await ctx.advance(budgets.prune, durable=False)

@@ -16,6 +16,12 @@ class StockKey(StrEnum):
 
     ATTACHMENT_VOICE_UNREADABLE = "attachment.voice_unreadable"
     ATTACHMENT_SKIPPED = "attachment.skipped"
+    CARD_ASK = "card.ask"
+    CARD_HIDDEN = "card.hidden"
+    CARD_APPROVE = "card.approve"
+    CARD_DENY = "card.deny"
+    CHOICE_DECIDED = "choice.decided"
+    CHOICE_EXPIRED = "choice.expired"
     COMMAND_UNKNOWN = "command.unknown"
     COMMAND_FORBIDDEN = "command.forbidden"
     COMMAND_BAD_OPTION = "command.bad_option"
@@ -77,6 +83,7 @@ class StockKey(StrEnum):
 
 VARIABLES: Mapping[StockKey, frozenset[str]] = {
     StockKey.ATTACHMENT_SKIPPED: frozenset({"name", "reason"}),
+    StockKey.CARD_ASK: frozenset({"kind", "room", "draft", "hours"}),
     StockKey.COMMAND_UNKNOWN: frozenset({"command"}),
     StockKey.COMMAND_FORBIDDEN: frozenset({"command", "who"}),
     StockKey.COMMAND_BAD_OPTION: frozenset({"option", "expected"}),

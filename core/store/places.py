@@ -11,7 +11,7 @@ from core.store.words import clean
 
 _ROOM_COLUMNS = """
 r.id, r.community_id, r.platform, r.chat_ref, r.topic_ref, r.kind, r.name, r.topic, r.mode,
-r.unattended, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
+r.unattended, r.staff, r.paused, r.persona, r.language, r.quiet_from, r.quiet_to, r.state, c.state as community_state,
 r.archive, p.archive as archive_above"""
 _ROOM_FROM = """
 from voidbot.rooms r join voidbot.communities c on c.id = r.community_id left join voidbot.rooms p on p.id = r.parent_id
@@ -48,6 +48,7 @@ def room_of(row: Row) -> Room:
         persona=row["persona"],
         quiet_hours=quiet,
         paused=row["paused"],
+        staff=row["staff"],
     )
 
 
@@ -260,6 +261,12 @@ async def save_mode(
 _SAVE_UNATTENDED = """
 with r as (update voidbot.rooms set unattended = $2 where id = $1 returning community_id)
 update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id"""
+# A community has one staff room: a new one takes the place of the one before.
+_SAVE_STAFF = """
+with r as (
+    update voidbot.rooms o set staff = $2 and o.id = $1 from voidbot.rooms n
+    where n.id = $1 and (o.id = $1 or $2 and o.staff and o.community_id = n.community_id) returning o.community_id)
+update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id"""
 _SAVE_QUIET = """
 with r as (update voidbot.rooms set quiet_from = $2, quiet_to = $3 where id = $1 returning community_id)
 update voidbot.communities c set settings_version = settings_version + 1 from r where c.id = r.community_id"""
@@ -268,6 +275,17 @@ update voidbot.communities c set settings_version = settings_version + 1 from r 
 async def save_unattended(tx: Tx, room_id: RoomId, on: bool) -> None:
     """Set whether something may be said in the room unasked, and count the community's settings version up."""
     await tx.execute(_SAVE_UNATTENDED, room_id, on)
+
+
+async def save_staff(tx: Tx, room_id: RoomId, on: bool) -> None:
+    """Make the room its community's staff room, or no longer, and count the community's settings version up."""
+    await tx.execute(_SAVE_STAFF, room_id, on)
+
+
+async def find_staff(tx: Tx, community_id: CommunityId) -> Room | None:
+    """Return where the community's staff is asked and told; None if no open room is."""
+    row = await tx.fetchrow(_ROOM + " where c.id = $1 and r.staff and r.state = 'active' order by r.id", community_id)
+    return None if row is None else room_of(row)
 
 
 async def save_quiet_hours(tx: Tx, room_id: RoomId, hours: QuietHours | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from core.domain.choices import in_words
 from core.domain.errors import Refused
 from core.domain.ids import RoomKey
 from core.domain.speech import SilenceReason
@@ -72,7 +73,7 @@ class StoredShownMessages(ShownMessages):
         self._database = database
 
     async def show(self, part: OutgoingPart) -> int:
-        """Add one message unless its nonce is there; return its id in both cases.
+        """Add one message unless its nonce is there; return its id in both cases. Choices are shown as what to type.
 
         Raises:
             Refused: There is no such room.
@@ -85,7 +86,7 @@ class StoredShownMessages(ShownMessages):
                 part.room.chat_ref,
                 part.room.topic_ref,
                 part.nonce,
-                part.text.text,
+                "\n".join(filter(None, (part.text.text, in_words(part.choices)))),
                 part.reply_to,
                 part.private_to,
                 part.outbox_id,

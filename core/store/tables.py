@@ -86,7 +86,7 @@ _table(
     _text("mode", "mention"), _text("archive", "inherit"), _flag("unattended"), _flag("paused"), _text("persona", "plain"),
     _text("language", "en"), Column("quiet_from", Time), Column("quiet_to", Time), _text("state", "active"),
     _int("last_archived_seq"), Column("retention_days", Integer), _flag("searchable", True), _text("archive_set_by"),
-    _at("archive_set_at", null=True), _at("closed_at", null=True),
+    _at("archive_set_at", null=True), _at("closed_at", null=True), _flag("staff"),
     UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
 )  # fmt: skip
 _table(
@@ -284,7 +284,8 @@ _table(
     _text("trace"), _at("asked_at", null=True), _at("created_at"), _at("closed_at", null=True), UniqueConstraint("dedupe"),
     Index("outbox_open_idx", "state", "id", postgresql_where=text("state in ('ready', 'sending', 'unknown', 'failed')")),
     Index("outbox_body_idx", "closed_at", postgresql_where=text("body is not null")), Index(None, "room_id", "reply_to"),
-    Index(None, "job_id"),
+    Index(None, "job_id"), Column("choices", JSONB), _at("choices_until", null=True), Column("chosen", Integer),
+    Index("outbox_choices_idx", "choices_until", postgresql_where=text("choices is not null")),
 )  # fmt: skip
 _table(
     "outbox_parts", Column("outbox_id", BigInteger, ForeignKey("voidbot.outbox.id", ondelete="CASCADE"), primary_key=True),

@@ -81,6 +81,7 @@ SECOND_WRITERS = {
     ("people", "erasures"): "blocks a person in the transaction that writes the erasure down",
     ("pass_runs", "pass_books"): "deletes runs, with their phases and what they saved, that are kept no longer",
     ("pass_artifacts", "pass_books"): "deletes what runs saved once its time is over or its messages are gone",
+    ("outbox", "choices"): "what can be chosen below a message, and what was: columns of their own",
     ("audit", "jobs"): "the queue's own account of a requeue, in the requeue's transaction",
 }
 # An erasure empties what is a person's wherever it stands: one hook a table, all in one module.

@@ -69,6 +69,9 @@ class Watched(FrontEnd):
         self._reach("edit.arrived")
         return result
 
+    async def close_choices(self, room: RoomKey, external_id: str) -> SendResult:
+        return await self._inner.close_choices(room, external_id)
+
     async def find_sent(self, part: OutgoingPart, since: datetime) -> str | Ambiguous | None:
         self._reach("find.called")
         return await self._inner.find_sent(part, since)

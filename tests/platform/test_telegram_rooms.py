@@ -235,12 +235,15 @@ async def test_anonymous_admin_then_button(line: Line, ann: User, inaccessible: 
             forum.id,
             "sure?",
             message_thread_id=topic.id,
-            reply_markup=InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="yes:7")]]),
+            reply_markup=InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="void:7:1")]]),
         )
-    query = await line.telegram.click(ann, forum.messages[sent.message_id], "yes:7", inaccessible=inaccessible)
+    presser = ann if inaccessible else line.telegram.add_user("Ben")
+    query = await line.telegram.click(presser, forum.messages[sent.message_id], "void:7:1", inaccessible=inaccessible)
     said, pressed = await line.heard(2)
-    assert (said.person_ref, said.admin, pressed.person_ref, pressed.admin) == (str(forum.id), True, str(ann.id), False)
-    assert (pressed.kind, pressed.text, pressed.reply_to) == (MessageKind.BUTTON, "yes:7", str(sent.message_id))
+    # Whoever presses has rights of their own: the group's are not theirs.
+    assert (said.person_ref, said.admin) == (str(forum.id), True)
+    assert (pressed.person_ref, pressed.admin) == (str(presser.id), presser is ann)
+    assert (pressed.kind, pressed.text, pressed.reply_to) == (MessageKind.BUTTON, "void:7:1", str(sent.message_id))
     assert pressed.room == room_key(forum.id, "" if inaccessible else str(topic.id))
     await line.telegram.until(lambda: line.telegram.answer_to(query) is not None)
 
