@@ -84,16 +84,16 @@ def _receipt(run: Run, said: Saying, situation: Situation, making: Making) -> Re
             "run": run.id,
             "made_in_run": making.run_id,
         },
-        sources=_sources(said, situation),
+        sources=rests_on(said, situation),
     )
 
 
-def _sources(said: Saying, situation: Situation) -> tuple[ReceiptSource, ...]:
+def rests_on(said: Saying, situation: Situation) -> tuple[ReceiptSource, ...]:
     """Return what it rests on: itself, the memories and the pressure that it was made from, what it answers."""
     entries = {said.entry.id: said.entry.sources}
     entries |= {id_: fact.sources for id_, fact in situation.basis_of(said.body).items()}
-    rests_on = [ReceiptSource(SourceKind.MEMORY, id_, sources) for id_, sources in entries.items()]
+    found = [ReceiptSource(SourceKind.MEMORY, id_, sources) for id_, sources in entries.items()]
     reply = situation.reply_of(said.body)
     if reply is not None:
-        rests_on.append(ReceiptSource(SourceKind.MESSAGE, str(reply.id), frozenset({reply.room_id})))
-    return tuple(rests_on)
+        found.append(ReceiptSource(SourceKind.MESSAGE, str(reply.id), frozenset({reply.room_id})))
+    return tuple(found)

@@ -28,6 +28,7 @@ from core.domain.rooms import Room
 from core.domain.speaking import AwaitApproval, Held, RuleResult, Speak, SpeechRule, SpeechRules, judge
 from core.domain.speech import OutboxState
 from core.jobs.executor import JobContext
+from core.passes.cards import Cards
 from core.passes.gate import Gate
 from core.passes.runner import Called, Inside, Outside
 from core.passes.saying import Saying, queue_speech
@@ -85,11 +86,15 @@ class _Outcome:
 
 @dataclass(slots=True)
 class _Decisions:
-    """What one run decides: the operations that follow, in order, and what came of each candidate."""
+    """What one run decides: the operations that follow, in order, and what came of each candidate.
+
+    `asking`: what a person has to approve, by the place of its operation.
+    """
 
     operations: list[Operation] = field(default_factory=list)
     outcomes: list[_Outcome] = field(default_factory=list)
     saying: Saying | None = None
+    asking: dict[int, Saying] = field(default_factory=dict)
 
     def note(
         self, entry: Entry, body: Candidate, outcome: str, why: str = "", results: Sequence[RuleResult] = ()
@@ -199,13 +204,10 @@ class Speaking:
         readable = place is not None and await self._may_hear(tx, place, entry)
         outcome = judge(entry, found.facts(entry, body, readable=readable, vectors=vectors), self.rules)
         match outcome:
-            case Speak(results) if place is not None:
-                self._guard(found, decided, entry, body, place, results)
-            case Speak(results):
+            case Speak() | AwaitApproval() if place is not None:
+                self._guard(found, decided, entry, body, place, outcome)
+            case Speak() | AwaitApproval():
                 raise AssertionError("what may be said has a place")
-            case AwaitApproval(results):
-                decided.note(entry, body, CandidateStatus.AWAITING_APPROVAL, "", results)
-                decided.advance(entry, CandidateStatus.AWAITING_APPROVAL, "a person approves such speech first")
             case Held(results) if SpeechRule.REPETITION in outcome.by and found.run.speaks:
                 decided.note(entry, body, "retired", REPEATS, results)
                 decided.retire(entry, REPEATS)
@@ -220,19 +222,25 @@ class Speaking:
 
     def _guard(
         self, found: Situation, decided: _Decisions, entry: Entry, body: Candidate, place: Place,
-        results: tuple[RuleResult, ...],
+        outcome: Speak | AwaitApproval,
     ) -> None:  # fmt: skip
-        """Look at the words a last time; what may not be said in any room is given up."""
+        """Look at the words a last time; what may not be said in any room is given up, and nobody asked about it."""
         guarded = self._guarded(found, body, place.room)
         if isinstance(guarded, Blocked):
             reason = f"guard_{guarded.guard}"
-            decided.note(entry, body, "retired", reason, results)
+            decided.note(entry, body, "retired", reason, outcome.results)
             decided.retire(entry, reason)
             return
-        decided.note(entry, body, "spoken", "", results)
-        decided.advance(entry, CandidateStatus.SENDING, "every rule of speech allows it")
         owed = answers_obligation(entry, found.obligations)
-        decided.saying = Saying(entry=entry, body=body, place=place, text=guarded.text, fired=guarded.fired, owed=owed)
+        saying = Saying(entry=entry, body=body, place=place, text=guarded.text, fired=guarded.fired, owed=owed)
+        if isinstance(outcome, AwaitApproval):
+            decided.asking[len(decided.operations)] = saying
+            decided.note(entry, body, CandidateStatus.AWAITING_APPROVAL, "", outcome.results)
+            decided.advance(entry, CandidateStatus.AWAITING_APPROVAL, "a person approves such speech first")
+            return
+        decided.note(entry, body, "spoken", "", outcome.results)
+        decided.advance(entry, CandidateStatus.SENDING, "every rule of speech allows it")
+        decided.saying = saying
 
     def _guarded(self, found: Situation, body: Candidate, room: Room) -> Guarded | Blocked:
         own = [each.text for each in found.own if each.room_id == room.id]
@@ -254,6 +262,10 @@ class Speaking:
         )
         actor = Actor(Emitter.PARENT, "speak", run_id=run.id)
         verdict = await self.minds.apply(tx, Batch(mind_id=run.mind_id, actor=actor, items=items))
+        cards = Cards(self.readable, self.voice)
+        for at, waiting in decided.asking.items():
+            if isinstance(verdict.items[at].verdict, Accepted):
+                await cards.ask(tx, run, waiting, found)
         if decided.saying is None:
             return False
         if not isinstance(verdict.items[-1].verdict, Accepted):

@@ -92,7 +92,9 @@ async def hold(tx: Tx, ref: ChoiceRef) -> None:
 
     The row itself is locked only after that: whoever tells the mind of a delivery locks the mind first.
     """
-    await tx.execute("select pg_advisory_xact_lock(hashtextextended('voidbot.choice:' || $1::bigint, 0))", ref.outbox_id)
+    await tx.execute(
+        "select pg_advisory_xact_lock(hashtextextended('voidbot.choice:' || $1::bigint, 0))", ref.outbox_id
+    )
 
 
 async def decide(tx: Tx, ref: ChoiceRef) -> bool:

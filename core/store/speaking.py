@@ -26,7 +26,7 @@ where c.mind_id = $1 and o.kind = 'speech' and {_SAID} group by 1"""
 _LAST = f"""
 select x.at, coalesce(o.closed_at, voidbot.now()) as said_at from voidbot.receipts x
 join voidbot.outbox o on o.id = x.outbox_id
-where x.room_id = w.room_id and o.private_to is null and {_SAID}"""
+where x.room_id = w.room_id and o.private_to is null and o.kind <> 'card' and {_SAID}"""
 _HUMAN = """
 select max(h.at) from (
   (select m.sent_at as at from voidbot.messages m join voidbot.people p on p.id = m.author_id
@@ -39,12 +39,13 @@ select w.room_id, (select said_at from ({_LAST} order by x.at desc limit 1) l) a
   (select said_at from ({_LAST} and o.kind = 'speech' order by x.at desc limit 1) l) as unattended_at,
   ({_HUMAN}) as human_at
 from unnest($1::bigint[]) w(room_id)"""
-# In the outbox words stay for a day, in the archive where there is one, in receipts their beginning.
+# In the outbox words stay for a day, in the archive where there is one, in receipts their beginning. A card only asks
+# whether its words may be said.
 _OWN = """
 with own as (
   select o.room_id, o.body as text, coalesce(o.closed_at, o.created_at) as at from voidbot.outbox o
   join voidbot.communities c on c.id = o.community_id
-  where c.mind_id = $1 and o.body is not null and o.private_to is null
+  where c.mind_id = $1 and o.body is not null and o.private_to is null and o.kind <> 'card'
     and o.state in ('ready', 'sending', 'sent', 'unknown')
   union all
   select m.room_id, m.text, m.sent_at from voidbot.messages m

@@ -1,16 +1,18 @@
 """Speech unasked over hours and days: repetition, budgets, approval, crashes, and what is sent in the end."""
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import product
 
 import pytest
 
 from core.chat.likening import Likening
 from core.domain.errors import Unavailable
+from core.domain.ids import RoomId
 from core.domain.mind.facts import Emitter
-from core.domain.passes import Run
+from core.domain.passes import Run, RunMode
 from core.retrieval.service import Likeness
-from core.store import access, embeddings, passes
+from core.store import access, embeddings, passes, places
 from core.store.engine import Database
 from core.store.pgvector import PgVectorStore
 from tests.fakes import ManualClock, WordEmbedder
@@ -147,6 +149,52 @@ async def test_some_speech_waits_for_a_person_and_not_for_ever(database: Databas
     await clock.advance(DAY_S + 60)
     await mouth.speak()
     assert mouth.outcomes()["forgotten"] == "retired:approval_expired"
+
+
+async def make_staff(mouth: Mouth, room: RoomId) -> None:
+    async with mouth.database.transaction() as tx:
+        await places.save_staff(tx, room, True)
+
+
+async def test_the_staff_is_asked_by_a_card_and_its_words_repeat_nothing(
+    database: Database, clock: ManualClock
+) -> None:
+    mouth = await make_mouth(database, clock)
+    await make_staff(mouth, mouth.home.closed)
+    await make_staff(mouth, mouth.home.room)  # there is one such room
+    await mouth.queue("asked", "Our map should show every stop.", kind="world_advocacy")
+    await mouth.queue("leak", "The key is ghp_0123456789abcdefghijABCDEFGHIJ0123.", kind="world_advocacy")
+    assert await mouth.speak(RunMode.DRY_RUN) == {"read": 2, "held": 2}
+    assert await mouth.speak() == {"read": 2, "awaiting_approval": 1, "retired": 1}
+    (card,) = await mouth.rows()
+    assert (card["kind"], card["room_id"], card["state"]) == ("card", mouth.home.room, "ready")
+    assert card["dedupe"] == f"card:{mouth.home.mind_id}:asked:0" and card["audience"] == [mouth.home.room]
+    assert "(world advocacy)" in card["body"] and "> Our map should show every stop." in card["body"]
+    assert "24 h" in card["body"]
+    acts = [["Approve", "/void candidates approve id:asked"], ["Deny", "/void candidates deny id:asked"]]
+    assert card["choices"] == acts
+    assert timedelta(hours=23) < card["choices_until"] - clock.now() <= timedelta(hours=24)
+    await mouth.do("update voidbot.outbox set state = 'sent', closed_at = voidbot.now()")
+    assert await mouth.speak() == {"read": 1}
+    await approve(mouth, "asked")
+    assert await mouth.speak() == {"read": 1, "delivered": 1}
+    assert [row["kind"] for row in await mouth.rows()] == ["card", "speech"]
+
+
+async def test_a_card_tells_nothing_where_somebody_may_not_read_what_it_comes_from(
+    database: Database, clock: ManualClock
+) -> None:
+    mouth = await make_mouth(database, clock)
+    await make_staff(mouth, mouth.home.room)
+    await mouth.do("update voidbot.rooms set unattended = true, mode = 'lurk' where id = $1", mouth.home.closed)
+    await mouth.queue("secret", room=mouth.home.closed, closed=True, kind="world_advocacy")
+    assert (await mouth.speak(room=mouth.home.closed)).get("awaiting_approval") == 1
+    (card,) = await mouth.rows()
+    assert (card["room_id"], card["audience"], card["choices"]) == (mouth.home.room, [mouth.home.room], None)
+    assert "secret" not in card["body"] and "/void candidates" in card["body"]
+    async with database.transaction() as tx:
+        assert await tx.fetchval("select count(*) from voidbot.receipt_sources") == 0
+        assert "secret" not in str(await tx.fetchval("select trigger from voidbot.receipts"))
 
 
 # Words, people, places
