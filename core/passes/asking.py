@@ -43,7 +43,8 @@ _ERASED = "person_erased"
 class Gathered:
     """What a pass shows: the context, and what of it must be known when the answer is applied.
 
-    `rooms`, `people`: from which all of it was made. `messages`: those whose words are in it. `versions`: of the
+    `rooms`, `people`: from which all of it was made. `messages`: those whose words are in it, or in
+    what it shows of the mind. `versions`: of the
     entries shown. `extra`: what the pass itself wants to know later; ids and numbers.
     """
 

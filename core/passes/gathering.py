@@ -20,6 +20,7 @@ from core.passes.gate import Gate, Opened
 from core.passes.packet import (
     Part,
     candidates_part,
+    messages_of,
     notes_part,
     owed_part,
     pressures_part,
@@ -138,7 +139,7 @@ def _gathered(context: PassContext, parts: Sequence[Part], it: _Material, postin
         context=context,
         rooms=frozenset(rooms),
         people=frozenset(people),
-        messages=frozenset(each.message.id for each in it.read),
+        messages=messages_of(entries) | {each.message.id for each in it.read},
         versions={entry.id: entry.version for entry in entries},
         here=it.here,
         extra={

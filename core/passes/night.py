@@ -19,7 +19,7 @@ from core.domain.packets import PacketItem, PacketPart, PassContext
 from core.domain.prompt import Provenance, SourceId, SourceKind, Trust
 from core.passes.asking import Gathered
 from core.passes.heaps import Heap, audience_of
-from core.passes.packet import Part, candidates_part, pressures_part, recent_part
+from core.passes.packet import Part, candidates_part, messages_of, pressures_part, recent_part
 from core.prompt.context import NONCE_BYTES
 from core.store import mind_views, reading
 from core.store.engine import Tx
@@ -122,7 +122,7 @@ def gathered(night: Night, memories: Sequence[Entry], proof: Sequence[Read], nam
         ),
         rooms=frozenset(room for entry in shown for room in entry.sources) or heap.rooms,
         people=frozenset(people),
-        messages=frozenset(each.message.id for each in proof),
+        messages=messages_of(shown) | {each.message.id for each in proof},
         versions={entry.id: entry.version for entry in named},
         extra={
             "notes": [entry.id for entry in night.notes],

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.domain.candidates import candidate_of
-from core.domain.ids import RoomId
+from core.domain.ids import MessageId, RoomId
 from core.domain.mind.bodies import Case, Thread
+from core.domain.mind.citing import cites_of
 from core.domain.mind.deriving import saturation, touches_of
 from core.domain.mind.entries import Entry
+from core.domain.mind.facts import message_of
 from core.domain.mind.projecting import PASS_TOKENS, Cost, Material, Purpose, Ranked, ViewWanted, fit
 from core.domain.mind.speech import Receipt
 from core.domain.mind.values import EntryId
@@ -149,6 +151,12 @@ def recent_part(messages: Sequence[ArchivedMessage]) -> Part:
         name="recent", noun="newer messages", items=tuple(items), cap=3_000, rank=1, grows=True, prefix=True
     )
     return Part(part)
+
+
+def messages_of(entries: Iterable[Entry]) -> frozenset[MessageId]:
+    """Return the messages that entries rest on: whoever was shown these has read words of theirs."""
+    refs = (ref for entry in entries for ref in cites_of(entry.body))
+    return frozenset(id_ for ref in refs if (id_ := message_of(ref)) is not None)
 
 
 def _part(name: str, noun: str, items: Iterable[PacketItem], cap: int, rank: int) -> PacketPart:

@@ -364,6 +364,20 @@ async def test_nothing_is_kept_of_what_was_deleted_while_the_model_thought(
         assert await mind.cursors() == {f"cursor:rumination:{mind.home.room}": mind.home.messages[-1]}
 
 
+async def test_what_a_run_saved_of_a_message_is_found_also_where_a_note_told_it(
+    database: Database, clock: ManualClock
+) -> None:
+    async with thinking(database, clock, script(lambda request: [note(request)], [])) as mind:
+        await mind.think()
+        said = await mind.home.say("is it dry again?")
+        await mind.think()
+        async with database.transaction() as tx:
+            kept = await tx.fetchval(
+                "select messages from voidbot.pass_artifacts where name = 'answer' order by run_id desc"
+            )
+    assert kept == [mind.home.messages[0], said]
+
+
 async def test_a_dry_run_shows_what_it_would_do_and_writes_nothing(database: Database, clock: ManualClock) -> None:
     async with thinking(database, clock, script(note_alone)) as mind:
         run = await mind.think(mode=RunMode.DRY_RUN)
