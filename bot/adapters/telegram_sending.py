@@ -85,7 +85,7 @@ class Sender:
                 await self.presses.end(part.answer_token)
             return await self._send(part, _room_target(part))
         if part.answer_token and part.n == 1:
-            told = await self.presses.tell(part.answer_token, plain(part.text.text).text)
+            told = await self.presses.tell(part.answer_token, _rendered(part).text)
             if told is not None:
                 return told
         if _is_person(part.private_to):

@@ -15,6 +15,9 @@ CONTENT_LIMIT = 2_000
 DESCRIPTION_LIMIT = 4_096
 EMBEDS_LIMIT = 6_000
 EMBEDS_COUNT = 10
+ROWS_COUNT, IN_ROW_COUNT = 5, 5
+LABEL_LIMIT, CUSTOM_ID_LIMIT = 80, 100
+ROW = 1
 INVISIBLE = re.compile(r"[\s\u200b-\u200f\u2060\u00ad\ufeff]*")
 # What senders may set themselves.
 SETTABLE = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.SUPPRESS_NOTIFICATIONS | MessageFlag.EPHEMERAL
@@ -51,6 +54,7 @@ class Bodies:
                 embed.setdefault("type", "rich")
         if "components" in body or old is None:
             fields["components"] = list(body.get("components") or [])
+            self._check_components(fields["components"])
         if uploads or "attachments" in body or old is None:
             fields["attachments"] = self._attachments(channel, body, uploads, old)
         flags = int(body.get("flags") or 0) & SETTABLE
@@ -81,6 +85,28 @@ class Bodies:
             total += sum(len(text or "") for text in texts)
         if total > EMBEDS_LIMIT:
             raise invalid("embeds", "MAX_EMBED_SIZE_EXCEEDED", f"Embed size exceeds maximum size of {EMBEDS_LIMIT}")
+
+    def _check_components(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse what is no row of buttons or menus, too many of them, and names that are too long or used twice."""
+        if len(rows) > ROWS_COUNT:
+            raise invalid("components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {ROWS_COUNT} in length.")
+        inside = [
+            (f"components.{at}.components", list(row.get("components") or ()))
+            for at, row in enumerate(rows)
+            if row.get("type") == ROW
+        ]
+        for where, held in inside:
+            if not 1 <= len(held) <= IN_ROW_COUNT:
+                raise invalid(where, "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {IN_ROW_COUNT} in length.")
+            for at, one in enumerate(held):
+                if len(one.get("label") or "") > LABEL_LIMIT:
+                    raise invalid(f"{where}.{at}.label", "BASE_TYPE_MAX_LENGTH", f"Must be {LABEL_LIMIT} or fewer.")
+                if len(one.get("custom_id") or "") > CUSTOM_ID_LIMIT:
+                    problem = f"Must be {CUSTOM_ID_LIMIT} or fewer in length."
+                    raise invalid(f"{where}.{at}.custom_id", "BASE_TYPE_MAX_LENGTH", problem)
+        named = [one["custom_id"] for _, held in inside for one in held if one.get("custom_id")]
+        if len(named) != len(set(named)):
+            raise invalid("components", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
 
     def _attachments(
         self, channel: Channel, body: Mapping[str, Any], uploads: Sequence[Upload], old: Message | None

@@ -12,6 +12,8 @@ from tests.doubles.discord_state import Attachment, Channel, Guild, Member, Mess
 from tests.doubles.discord_words import MessageFlag, MessageKind, Permission
 from tests.doubles.discord_world import World
 
+BUTTON = 2
+"""The type of a button among components."""
 Person = Member | User
 
 
@@ -139,11 +141,17 @@ class People:
         return command_data(key, name, options)
 
     async def click(
-        self, who: Person, message: Message, custom_id: str, values: Sequence[str] | None = None
+        self,
+        who: Person,
+        message: Message,
+        custom_id: str,
+        values: Sequence[str] | None = None,
+        *,
+        stale: bool = False,
     ) -> Interaction:
-        """Press a button, or choose `values` in a select menu."""
+        """Press a button, or choose `values` in a select menu; `stale`: the client has not heard that it is gone."""
         self._check(account(who), message.channel, Permission.VIEW_CHANNEL)
-        component = component_in(message.components, custom_id)
+        component = {"type": BUTTON} if stale else component_in(message.components, custom_id)
         assert component is not None and not component.get("disabled"), f"{custom_id} cannot be pressed"
         data: dict[str, Any] = {"custom_id": custom_id, "component_type": component["type"]}
         if values is not None:

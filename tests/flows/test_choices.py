@@ -1,20 +1,16 @@
 """Choices below a message: a press is the command that stands there, once, with the rights of whoever presses."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import pytest
 
 from core.chat import choosing
-from core.chat.work import send_job
 from core.domain.choices import Choice, ChoiceRef
-from core.domain.ids import CommunityId, OutboxId, RoomId
+from core.domain.ids import RoomId
 from core.domain.messages import Address, MessageKind
-from core.domain.speech import Draft, Receipt, SpeechKind
 from core.ports import Accepted, RetryAfter, SendRefused
-from core.store import choices, jobs, outbox, state
-from core.store.engine import Tx
 from tests.flows.line import Line, running_line, until
+from tests.flows.offering import put_up, run_out
 from tests.flows.test_mind_commands import told
 from tests.flows.test_pass_commands import ask_for_approval, room_of, wish
 
@@ -30,28 +26,12 @@ async def line(fresh_dsn: str) -> AsyncIterator[Line]:
         yield running
 
 
-async def put_up(line: Line, name: str, *, hours: float = 24) -> ChoiceRef:
+async def card(line: Line) -> ChoiceRef:
     """Have a card sent to the lobby with a yes and a no; return its first choice."""
-    lobby = RoomId(await room_of(line, "lobby"))
-    community = CommunityId(int(str(await line.value("select community_id from voidbot.rooms where id = $1", lobby))))
-    acts = tuple(Choice(act.capitalize(), f"/void candidates {act} id:{ID}") for act in ("approve", "deny"))
-    draft = Draft(SpeechKind.CARD, lobby, "console", None, f"May I, {name}?", frozenset({lobby}), f"card:{name}")
-    shown = len(line.front_end.shown)
-
-    async def queue(tx: Tx) -> OutboxId:
-        added = await outbox.add(tx, draft, community_id=community, trace=name, asked_at=None)
-        assert added is not None
-        await choices.offer(tx, added, acts, await state.now(tx) + timedelta(hours=hours))
-        job = send_job(added, front_end="console", community_id=community, room_id=lobby, person_id=None, trace=name)
-        (job_id,) = await jobs.enqueue(tx, [job])
-        receipt = Receipt(trigger="test", rule="card:approval", provider="code")
-        await outbox.add_receipt(tx, added, receipt, room_id=lobby, person_id=None, job_id=job_id)
-        return added
-
-    async with line.database.transaction() as tx:
-        outbox_id = await queue(tx)
-    await line.answers(shown + 1)
-    return ChoiceRef(outbox_id, 1)
+    acts = [Choice(act.capitalize(), f"/void candidates {act} id:{ID}") for act in ("approve", "deny")]
+    ref = await put_up(line.database, RoomId(await room_of(line, "lobby")), "a", *acts)
+    await line.answers(1)
+    return ref
 
 
 async def press(line: Line, person: str, data: str, on: str, room: str = "lobby", **more: object) -> Accepted:
@@ -75,9 +55,9 @@ async def status(line: Line) -> object:
 
 
 async def test_a_press_is_the_command_once_with_the_presser_s_rights(line: Line) -> None:
-    yes = await put_up(line, "a")
-    ((card_id, card),) = line.front_end.shown.items()
-    assert [each.label for each in card.part.choices] == ["Approve", "Deny"]
+    yes = await card(line)
+    ((card_id, shown),) = line.front_end.shown.items()
+    assert [each.label for each in shown.part.choices] == ["Approve", "Deny"]
     # Neither what was made up nor what stands elsewhere is a press.
     for data, on in (
         ("yes", card_id),
@@ -105,10 +85,9 @@ async def test_a_press_is_the_command_once_with_the_presser_s_rights(line: Line)
 
 
 async def test_what_has_run_out_does_nothing_and_is_taken_off(line: Line) -> None:
-    yes = await put_up(line, "a")
+    yes = await card(line)
     (card_id,) = line.front_end.shown
-    run_out = "update voidbot.outbox set choices_until = voidbot.now() - interval '1 minute' where id = $1 returning id"
-    await line.value(run_out, yes.outbox_id)
+    await run_out(line.database, yes)
     assert "has run out" in await heard(line, "Root", yes.text(), card_id)
     assert await status(line) == "awaiting_approval"
     # The platform may take its time, and may refuse: then the buttons stand there and still do nothing.
@@ -123,7 +102,7 @@ async def test_what_has_run_out_does_nothing_and_is_taken_off(line: Line) -> Non
 
 
 async def test_of_two_who_press_at_once_one_decides(line: Line) -> None:
-    yes = await put_up(line, "a")
+    yes = await card(line)
     (card_id,) = line.front_end.shown
     await press(line, "Root", yes.text(), card_id)
     await press(line, "Mara", ChoiceRef(yes.outbox_id, 2).text(), card_id, admin=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from bot.adapters.addressing import Names
 from bot.adapters.discord_chat import DiscordChat
 from bot.adapters.discord_gateway import DiscordSettings
+from core.domain.choices import Choice
 from core.domain.errors import Unavailable
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage, MessageKind
@@ -129,6 +130,7 @@ def part(
     token: str = "",
     late: bool = False,
     nonce: str = "",
+    choices: tuple[Choice, ...] = (),
 ) -> OutgoingPart:
     """Return one part of an answer as delivery makes it."""
     return OutgoingPart(
@@ -142,6 +144,7 @@ def part(
         n=n,
         answer_token=token,
         late=late,
+        choices=choices,
     )
 
 

@@ -10,6 +10,7 @@ from bot.adapters.addressing import Names
 from bot.adapters.limiter import Limiter
 from bot.adapters.telegram_chat import TelegramChat, TelegramSettings
 from bot.adapters.telegram_places import room_key
+from core.domain.choices import Choice
 from core.domain.errors import Unavailable
 from core.domain.messages import InboundMessage
 from core.domain.speech import PublicText
@@ -28,13 +29,17 @@ COMMANDS = (
 
 @dataclass
 class Inbox:
-    """Takes messages as intake does: an event once. `down`: the store refuses; `broken`: a bug raises so often."""
+    """Takes messages as intake does: an event once. `down`: the store refuses; `broken`: a bug raises so often.
+
+    `replies`: an answer will come.
+    """
 
     taken: list[InboundMessage] = field(default_factory=list)
     offered: int = 0
     down: bool = False
     broken: int = 0
     held: asyncio.Event | None = None
+    replies: bool = False
 
     async def accept(self, message: InboundMessage) -> Accepted:
         self.offered += 1
@@ -48,7 +53,7 @@ class Inbox:
         duplicate = any(each.event_id == message.event_id for each in self.taken)
         if not duplicate:
             self.taken.append(message)
-        return Accepted("no_speech", None, 1, duplicate=duplicate)
+        return Accepted("reply" if self.replies else "no_speech", None, 1, duplicate=duplicate)
 
     @property
     def texts(self) -> list[str]:
@@ -128,6 +133,8 @@ def part(
     reply_to: Message | None = None,
     private_to: User | str | None = None,
     plain: bool = False,
+    token: str = "",
+    choices: tuple[Choice, ...] = (),
 ) -> OutgoingPart:
     """Return one part of an answer."""
     return OutgoingPart(
@@ -139,4 +146,6 @@ def part(
         plain=plain,
         outbox_id=1,
         n=n,
+        answer_token=token,
+        choices=choices,
     )
