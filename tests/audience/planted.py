@@ -82,7 +82,8 @@ KINDS = {
     "reply": "TALK, with a model and without", "command": "ROADS", "summarize": "ROADS", "send": "what is shown",
     "export": "the file is read", "erase": "previews here; its result holds counts alone (tests/flows/test_privacy.py)",
     "index": "says nothing", "upkeep": "says nothing", "sync_source": "says nothing to members",
-    "retract": "says nothing", "receipt": "says nothing", "pass": "what it shows and says: tests/flows/passes",
+    "retract": "says nothing", "receipt": "says nothing", "close_choices": "says nothing",
+    "pass": "what it shows and says: tests/flows/passes",
     "embed": "vectors: tests/audience/test_stored.py", "reembed": "says nothing", "compare_vectors": "says nothing",
 }  # fmt: skip
 """Every kind of job with how its words are looked at. A kind that is not listed fails the suite."""

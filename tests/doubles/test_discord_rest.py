@@ -207,6 +207,9 @@ async def test_refusals_carry_discords_codes(place: Place, client: Listener) -> 
     assert await code(room.send("a forbidden word")) == 200000
     assert await code(room.send("x" * 2_001)) == 50035
     assert await code(room.send("x", nonce="n" * 26)) == 50035
+    for label, custom_id in (("x" * 81, "y"), ("x", "y" * 101)):
+        button: discord.ui.Button[discord.ui.View] = discord.ui.Button(label=label, custom_id=custom_id)
+        assert await code(room.send("x", view=discord.ui.View().add_item(button))) == 50035
     assert await code(room.send(embed=discord.Embed(description="x" * 4_097))) == 50035
     assert await code(room.send(embeds=[discord.Embed(description="x" * 3_001)] * 2)) == 50035
     assert await code(room.get_partial_message(theirs.id).edit(content="ours")) == 50005

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from core.domain.choices import Choice
 from core.domain.errors import Refused
 from core.domain.ids import RoomKey
 from core.domain.speech import PublicText, SilenceReason
@@ -41,6 +43,13 @@ def part(text: str = "At nine.", nonce: str = "n1", *, room: RoomKey = WORKSHOP,
         outbox_id=outbox_id,
         n=0,
     )
+
+
+async def test_choices_are_shown_as_what_to_type(shown: StoredShownMessages) -> None:
+    asked = replace(part("May I?"), choices=(Choice("Yes", "/void candidates approve id:a"), Choice("No", "/help")))
+    await shown.show(asked)
+    (message,) = await shown.after(0)
+    assert message.text == "May I?\nYes: /void candidates approve id:a\nNo: /help"
 
 
 async def add_turn(database: Database, state: str, reason: SilenceReason | None = None) -> int:
