@@ -59,6 +59,37 @@ class Reaction:
     emoji: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a link leads and what is shown of it; both are the same where nothing hides the address."""
+
+    url: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What a message bears beside its words, as far as its platform says so.
+
+    `mentions`: accounts that it calls, the author's own and ours left out; `calls_many`: everyone, or a whole role,
+    whether or not the platform let it. `via`: the account of a bot by which it was written. `contact`: it hands over
+    a contact card. `buttons`: it has something to press. `joined_at`, `account_made_at`: of its author.
+    `pictured`: whether its author has a picture; None where that is not said.
+    """
+
+    mentions: frozenset[str] = frozenset()
+    calls_many: bool = False
+    links: tuple[Link, ...] = ()
+    via: str = ""
+    contact: bool = False
+    buttons: bool = False
+    joined_at: datetime | None = None
+    account_made_at: datetime | None = None
+    pictured: bool | None = None
+
+
+NO_MARKS = Marks()
+
 FETCHED_KINDS = frozenset({"image", "file"})
 """What may be fetched for a turn; of other kinds only the line is told."""
 
@@ -122,6 +153,7 @@ class InboundMessage:
     webhook_ref: str = ""
     passed_over: bool = False
     surroundings: Surroundings | None = None
+    marks: Marks = NO_MARKS
     answer_token: str = field(default="", repr=False)
     album_id: str | None = None
     addressed_by: frozenset[Address] = frozenset()
