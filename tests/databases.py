@@ -147,7 +147,8 @@ async def _shape(connection: "asyncpg.Connection[asyncpg.Record]", known: Shape 
 
 async def _sweep(connection: "asyncpg.Connection[asyncpg.Record]", tables: list[str]) -> None:
     """Take all rows away in one statement, so that references are looked at when all are gone; count anew."""
-    await connection.execute("set voidbot.journal = 'open'")  # the journal of a mind lets nobody delete from it
+    # The journal of a mind and the ledger of moderation let nobody delete from them.
+    await connection.execute("set voidbot.journal = 'open'; set voidbot.ledger = 'clearing'")
     parts = ", ".join(f"t{n} as (delete from {table})" for n, table in enumerate(tables))
     await connection.execute((f"with {parts} " if parts else "") + "update voidbot_test.clock set shift = '0'")
     for row in await connection.fetch(_COUNTED):

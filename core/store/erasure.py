@@ -5,12 +5,13 @@ statement may run any number of times and touches at most so many rows; the last
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from core.domain.erasure import EraseScope, EraseStep
 from core.domain.errors import Misconfigured
 from core.domain.ids import CommunityId, MessageId, PersonId
 from core.store.engine import Tx
+from core.store.eraser import LIMITS, WITHIN, Eraser
+from core.store.mod_erasure import MODERATED
 from core.store.personal import PERSONAL
 
 ROWS = 2000
@@ -19,22 +20,6 @@ BATCH = 500
 """Messages that are buried together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Eraser:
-    """One hook. `takes`: what its `$1`, `$2` … stand for. `whole`: only where nothing of the person is left."""
-
-    table: str
-    step: EraseStep
-    sql: str
-    takes: tuple[str, ...]
-    whole: bool = False
-
-
-_LIMITS = ("person", "rooms", "since", "before", "messages", "most")
-# The limits of a scope; each statement names its row `x` and the time that counts as `{at}`.
-_WITHIN = """
-    ($2::bigint[] is null or x.room_id = any($2)) and ($3::timestamptz is null or {at} >= $3)
-    and ($4::timestamptz is null or {at} < $4)"""
 # What rests on an erased message is no freer than the message was.
 _RESTS = """exists (
     select 1 from voidbot.receipt_sources s join voidbot.messages v on v.id = s.ref::bigint
@@ -47,24 +32,24 @@ _DIRECT = """
 _VICTIMS = f"""
 with found as (
     (select x.id from voidbot.messages x where x.author_id = $1
-       and ($5::bigint[] is null or x.id = any($5)) and {_WITHIN.format(at="x.sent_at")} limit $6)
+       and ($5::bigint[] is null or x.id = any($5)) and {WITHIN.format(at="x.sent_at")} limit $6)
     union
     (select x.id from voidbot.messages x where x.proxy_of = $1
-       and ($5::bigint[] is null or x.id = any($5)) and {_WITHIN.format(at="x.sent_at")} limit $6)
+       and ($5::bigint[] is null or x.id = any($5)) and {WITHIN.format(at="x.sent_at")} limit $6)
     union
     (select x.id from voidbot.messages x where $7::boolean and x.room_id in ({_DIRECT})
        and x.delete_reason <> 'erased' limit $6))
 select id from found limit $6"""
 _VICTIMS_OF_MATTER = f"""
 select x.id from voidbot.messages x where $1::bigint is null and x.delete_reason <> 'erased'
-  and ($5::bigint[] is null or x.id = any($5)) and {_WITHIN.format(at="x.sent_at")} limit $6"""
+  and ($5::bigint[] is null or x.id = any($5)) and {WITHIN.format(at="x.sent_at")} limit $6"""
 # The bot's own words that answered the person, or rest on what was erased.
 _OWN_VICTIMS = f"""
 select m.id from voidbot.messages m
 join voidbot.receipts r on r.room_id = m.room_id and r.external_ids @> array[substr(m.platform_ref, 5)]
 join voidbot.outbox x on x.id = r.outbox_id
 where m.kind = 'bot_reply' and m.delete_reason <> 'erased' and m.platform_ref like 'own:%'
-  and (r.person_id = $1 and $5::bigint[] is null and {_WITHIN.format(at="m.sent_at")} or {_RESTS})
+  and (r.person_id = $1 and $5::bigint[] is null and {WITHIN.format(at="m.sent_at")} or {_RESTS})
 limit $6"""
 
 # An index step that holds one of them writes its units first; they go with the others then.
@@ -112,17 +97,18 @@ _PERSON = ("person",)
 _M, _W, _S, _P, _N = EraseStep.MESSAGES, EraseStep.WORK, EraseStep.SPEECH, EraseStep.PROFILE, EraseStep.NAMES
 
 ERASERS: tuple[Eraser, ...] = (
+    *MODERATED,
     # Work: what waits to be answered or said
     Eraser("inbox", _W, f"""
 update voidbot.inbox set text = '', payload = '{{}}', answer_token = '', blank_after = null where id in (
     select x.id from voidbot.inbox x where x.person_id = $1 and $5::bigint[] is null
       and (x.text <> '' or x.payload <> '{{}}' or x.answer_token <> '')
-      and {_WITHIN.format(at="x.sent_at")} limit $6)""", _LIMITS),
+      and {WITHIN.format(at="x.sent_at")} limit $6)""", LIMITS),
     Eraser("inbox", _S, f"""
 update voidbot.inbox set text = '', payload = '{{}}', answer_token = '' where id in (
     select x.id from voidbot.inbox x join voidbot.messages m on m.room_id = x.room_id and m.platform_ref = x.message_ref
     where $1::bigint is null and m.delete_reason = 'erased' and x.text <> ''
-      and ($5::bigint[] is null or m.id = any($5)) and {_WITHIN.format(at="x.sent_at")} limit $6)""", _LIMITS),
+      and ($5::bigint[] is null or m.id = any($5)) and {WITHIN.format(at="x.sent_at")} limit $6)""", LIMITS),
     Eraser("turns", _W, """
 update voidbot.turns set state = 'silent', reason = 'trigger_deleted', closed_at = voidbot.now(), version = version + 1
 where person_id = $1 and state in ('open', 'running') and trace <> $2
@@ -150,7 +136,7 @@ update voidbot.message_revisions set text = null where message_id = any($1::bigi
 update voidbot.outbox set body = case when closed_at is null then '' end where id in (
     select x.id from voidbot.outbox x left join voidbot.receipts r on r.outbox_id = x.id
     where x.body <> '' and (x.closed_at is not null and (r.person_id = $1 or x.private_to = $1)
-      and $5::bigint[] is null and {_WITHIN.format(at="x.created_at")} or {_RESTS}) limit $6)""", _LIMITS),
+      and $5::bigint[] is null and {WITHIN.format(at="x.created_at")} or {_RESTS}) limit $6)""", LIMITS),
     Eraser("outbox_parts", _S, """
 update voidbot.outbox_parts p set text = null from voidbot.outbox o
 where o.id = p.outbox_id and p.text is not null and (o.body is null or o.body = '' and o.closed_at is not null)""", ()),
@@ -159,12 +145,12 @@ delete from voidbot.console_messages c using voidbot.outbox x where x.id = c.out
     Eraser("receipts", _S, f"""
 update voidbot.receipts set gates = '{{}}', sections = '[]', guards = '[]' where outbox_id in (
     select x.outbox_id from voidbot.receipts x where x.person_id = $1 and $5::bigint[] is null
-      and (x.gates <> '{{}}' or x.sections <> '[]' or x.guards <> '[]') and {_WITHIN.format(at="x.at")} limit $6)""",
-           _LIMITS),
+      and (x.gates <> '{{}}' or x.sections <> '[]' or x.guards <> '[]') and {WITHIN.format(at="x.at")} limit $6)""",
+           LIMITS),
     Eraser("decisions", _S, f"""
 delete from voidbot.decisions where id in (
     select x.id from voidbot.decisions x where x.person_id = $1 and $5::bigint[] is null
-      and {_WITHIN.format(at="x.at")} limit $6)""", _LIMITS),
+      and {WITHIN.format(at="x.at")} limit $6)""", LIMITS),
     Eraser("pass_artifacts", _S, """
 delete from voidbot.pass_artifacts where people @> array[$1::bigint]""", _PERSON, whole=True),
     # Profile: facts, links, plans, files

@@ -17,6 +17,7 @@ PLACES = 100
 OTHERS_WORDS = frozenset(
     {
         *("messages", "message_revisions", "attachments", "inbox", "units", "term_df", "import_errors"),
+        *("case_evidence", "review_window", "case_reports", "appeals", "spam_examples", "mod_rules"),
         *("source_chunks", "source_files", "sources", "graph_nodes", "graph_edges"),
     }
 )

@@ -24,7 +24,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import ARRAY, DOUBLE_PRECISION, JSONB, TSVECTOR
 from sqlalchemy.schema import SchemaItem
 
 METADATA = MetaData(
@@ -77,7 +77,8 @@ def _ref(name: str, target: str, *, null: bool = False, gone: str = "CASCADE", k
 _table(
     "communities", _id(), _text("platform", None), _text("chat_ref", None), _text("name"), _text("mind_id", None),
     _text("timezone", "UTC"), _text("language", "en"), _text("state", "active"), _text("access_state", "fresh"),
-    _int("access_epoch"), _int("settings_version", 1), _at("left_at", null=True),
+    _int("access_epoch"), _int("settings_version", 1), _at("left_at", null=True), _flag("watching", True), _flag("moderation_dry"),
+    Column("max_acts", Integer, nullable=False, server_default=text("10")),
     UniqueConstraint("platform", "chat_ref"), Index(None, "mind_id"),
 )  # fmt: skip
 _table(
@@ -86,7 +87,7 @@ _table(
     _text("mode", "mention"), _text("archive", "inherit"), _flag("unattended"), _flag("paused"), _text("persona", "plain"),
     _text("language", "en"), Column("quiet_from", Time), Column("quiet_to", Time), _text("state", "active"),
     _int("last_archived_seq"), Column("retention_days", Integer), _flag("searchable", True), _text("archive_set_by"),
-    _at("archive_set_at", null=True), _at("closed_at", null=True), _flag("staff"),
+    _at("archive_set_at", null=True), _at("closed_at", null=True), _flag("staff"), Column("watched", Boolean),
     UniqueConstraint("platform", "chat_ref", "topic_ref"), Index(None, "community_id"),
 )  # fmt: skip
 _table(
@@ -494,6 +495,108 @@ _table(
 _table(
     "pass_controls", Column("mind_id", Text, primary_key=True), Column("pass", Text, primary_key=True),
     Column("paused", Boolean, nullable=False), _at("until", null=True), _text("reason"), _at("set_at"),
+)  # fmt: skip
+
+# Moderation (owners: review, mod_rules, cases, ledger, acts, spam_examples)
+def _person(name: str, *, null: bool = False, keep: bool = False) -> Column[int]:
+    return _ref(name, "people", null=null or keep, gone="SET NULL" if keep else "CASCADE")
+
+
+_table(
+    "review_window", _ref("room_id", "rooms", key=True), Column("platform_ref", Text, primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False), _int("archived_seq", None), _person("author_id"),
+    Column("sent_at", DateTime(timezone=True), nullable=False), Column("reply_to_ref", Text), _text("text", None),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("review_window_seq_idx", "room_id", "archived_seq", unique=True), Index(None, "expires_at"), Index(None, "author_id"),
+)  # fmt: skip
+_table(
+    "mod_rules", _id(), _ref("community_id", "communities"), _text("rule_id", None), Column("version", Integer, nullable=False),
+    _json("body"), _person("set_by", keep=True), _at("set_at"), _text("why"), UniqueConstraint("community_id", "rule_id", "version"),
+)  # fmt: skip
+_table(
+    "mod_signals", _id(), _ref("community_id", "communities"), _ref("room_id", "rooms"), _person("person_id"), _text("platform_ref", None),
+    _int("revision", None), _text("rule_id", None), Column("rule_version", Integer, nullable=False), _text("detector", None),
+    Column("value", DOUBLE_PRECISION, nullable=False), Column("threshold", DOUBLE_PRECISION, nullable=False), Column("span_from", Integer),
+    Column("span_to", Integer), _text("what"), _flag("hint"), Column("case_id", BigInteger), _at("at"),
+    UniqueConstraint("room_id", "platform_ref", "revision", "rule_id", "detector", "what", name="mod_signals_once_key"),
+    Index(None, "case_id"), Index(None, "at"), Index(None, "person_id"),
+)  # fmt: skip
+_table(
+    "cases", _id(), _ref("community_id", "communities"), _text("rule_id", None), Column("rule_version", Integer, nullable=False),
+    _text("level", None), _text("lane", None), _person("subject_id", null=True), Column("severity", Integer, nullable=False),
+    _text("status", "open"), Column("version", Integer, nullable=False, server_default=text("1")), _flag("about_staff"), _flag("dry_run"),
+    _json("step"), Column("strikes", Integer, nullable=False, server_default=text("0")), _person("assigned_to", keep=True),
+    _at("assigned_at", null=True), _at("created_at"), _at("joins_until"), Column("decision", JSONB), _text("decision_reason"),
+    _person("decided_by", keep=True), _at("decided_at", null=True), _text("outcome"), _at("closed_at", null=True),
+    _ref("card_id", "outbox", null=True, gone="SET NULL"), _text("hold_reason"),
+    Index(None, "community_id", "status", "severity", "id"), Index(None, "subject_id", "rule_id", "joins_until"),
+)  # fmt: skip
+_table(
+    "case_evidence", _id(), _ref("case_id", "cases"), _ref("room_id", "rooms"), _text("platform_ref", None), _int("revision", None),
+    _person("author_id"), Column("sent_at", DateTime(timezone=True), nullable=False), Column("text", Text),
+    Column("text_sha256", LargeBinary, nullable=False), _flag("withheld"), _json("files", "[]"), _text("note"), _text("quote"),
+    Column("run_id", BigInteger), _at("at"), UniqueConstraint("case_id", "room_id", "platform_ref", "revision"),
+    Index(None, "author_id"), Index(None, "room_id", "platform_ref"),
+)  # fmt: skip
+_table(
+    "case_events", _id(), _ref("case_id", "cases"), _at("at"), _person("person_id", keep=True), _text("act", None), _json("details"),
+    Index(None, "case_id"),
+)  # fmt: skip
+_table(
+    "case_reports", _id(), _ref("case_id", "cases"), _person("reporter_id"), _text("text"), _at("at"),
+    UniqueConstraint("case_id", "reporter_id"), Index(None, "reporter_id", "at"),
+)  # fmt: skip
+_table(
+    "mod_keys", _ref("community_id", "communities", key=True), Column("key", LargeBinary, nullable=False),
+)  # fmt: skip
+_table(
+    "sanctions", _id(), _int("community_id", None), _text("subject", None), _text("kind", None), _text("rule_id", None),
+    Column("rule_version", Integer, nullable=False), _text("category", None), Column("case_id", BigInteger), _text("proposer", None),
+    _text("approver", None), Column("evidence_hash", LargeBinary, nullable=False), _at("created_at"), _at("effective_at"),
+    _at("expires_at", null=True), _flag("dry_run"), _text("origin", None), _text("dedupe", None), UniqueConstraint("dedupe"),
+    Index("sanctions_subject_idx", "community_id", "subject", "rule_id", "id"), Index(None, "case_id"), Index(None, "expires_at"),
+)  # fmt: skip
+_table(
+    "sanction_subjects", _ref("community_id", "communities", key=True), Column("subject", Text, primary_key=True), _person("person_id"),
+    Index(None, "person_id"),
+)  # fmt: skip
+_table(
+    "sanction_texts", _ref("sanction_id", "sanctions", key=True), _text("reason_member"), _text("reason_staff"), _text("platform_reason"),
+)  # fmt: skip
+_table(
+    "sanction_reversals", _ref("sanction_id", "sanctions", key=True), _person("by_person", keep=True), _text("reason"), _at("at"),
+    Column("appeal_id", BigInteger),
+)  # fmt: skip
+_table(
+    "appeals", _id(), _ref("sanction_id", "sanctions"), _person("person_id"), _text("text", None), _at("at"), _person("decided_by", keep=True),
+    _at("decided_at", null=True), Column("granted", Boolean), _text("reason"), UniqueConstraint("sanction_id"), Index(None, "person_id"),
+)  # fmt: skip
+_table(
+    "acts", _id(), _ref("community_id", "communities"), Column("sanction_id", BigInteger), Column("case_id", BigInteger), _text("kind", None),
+    _text("front_end", None), _ref("room_id", "rooms"), _person("person_id", null=True), _flag("by_channel"), _text("message_ref"),
+    _at("until", null=True), Column("setting", Integer, nullable=False, server_default=text("0")), _text("reason"), _flag("automatic"),
+    _text("dedupe", None), _text("state", "ready"), _text("answer"), _at("created_at"), _at("done_at", null=True), UniqueConstraint("dedupe"),
+    Index(None, "sanction_id"), Index(None, "case_id"), Index(None, "person_id", "done_at"),
+    Index(None, "community_id", "automatic", "created_at"),
+)  # fmt: skip
+_table(
+    "native_acts", _id(), _ref("community_id", "communities"), _text("event_ref", None), _text("kind", None), _person("person_id", null=True),
+    _text("by_ref"), _flag("by_bot"), _ref("room_id", "rooms", null=True), _text("message_ref"), _text("rule_name"),
+    Column("at", DateTime(timezone=True), nullable=False), UniqueConstraint("community_id", "event_ref"), Index(None, "person_id", "at"),
+)  # fmt: skip
+_table(
+    "raids", _id(), _ref("community_id", "communities"), _ref("case_id", "cases", null=True, gone="SET NULL"), _text("state", "proposed"),
+    Column("accounts", ARRAY(Text), nullable=False, server_default=text("'{}'")), _json("former"), _at("created_at"),
+    Column("until", DateTime(timezone=True), nullable=False), _at("ended_at", null=True),
+    Index("raids_open_idx", "community_id", unique=True, postgresql_where=text("ended_at is null")),
+)  # fmt: skip
+_table(
+    "spam_examples", _id(), _ref("community_id", "communities"), _text("text", None), Column("spam", Boolean, nullable=False),
+    _person("author_id", null=True), _person("taught_by", keep=True), _at("at"), Index(None, "community_id", "id"), Index(None, "author_id"),
+)  # fmt: skip
+_table(
+    "spam_models", _ref("community_id", "communities", key=True), Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False), Column("sha256", LargeBinary, nullable=False), _json("figures"), _at("made_at"),
 )  # fmt: skip
 
 # Settings, accounts of acts (owners: settings, audit)

@@ -131,6 +131,40 @@ insert into voidbot.units
   (community_id, room_id, message_id, author_id, sent_at, sources, len, unit_hash, own_hash, tsv)
 select community_id, room_id, id, author_id, sent_at, array[room_id], 1, 'h', 'o', to_tsvector('simple', $2)
 from voidbot.messages where id = $1"""
+_ROOM = "(select room_id from voidbot.messages where id = $3)"
+MODERATED = (
+    "insert into voidbot.review_window (room_id, platform_ref, revision, archived_seq, author_id, sent_at, text,"
+    f" expires_at) values ({_ROOM}, 'w1', 0, 990, $1, voidbot.now(), 'copperfoxcombination', 'infinity')",
+    "insert into voidbot.mod_rules (community_id, rule_id, version, body, set_by) values ($2, 'scam', 2, '{}', $1)",
+    "insert into voidbot.mod_signals (community_id, room_id, person_id, platform_ref, revision, rule_id, rule_version,"
+    f" detector, value, threshold, what) values ($2, {_ROOM}, $1, 'm1', 0, 'scam', 2, 'terms', 1, 1, 'quillwort')",
+    "insert into voidbot.cases (community_id, rule_id, rule_version, level, lane, subject_id, severity,"
+    " decision_reason) values ($2, 'scam', 2, 'suggest', 'fast', $1, 4, 'anapseudonym again')",
+    "insert into voidbot.case_evidence (case_id, room_id, platform_ref, revision, author_id, sent_at, text,"
+    f" text_sha256) select id, {_ROOM}, 'm1', 0, $1, voidbot.now(), 'copperfoxcombination', 'x' from voidbot.cases",
+    "insert into voidbot.case_events (case_id, act, details)"
+    " select id, 'opened', '{\"by\": \"anapseudonym\"}' from voidbot.cases",
+    "insert into voidbot.case_reports (case_id, reporter_id, text)"
+    " select id, $5, 'anapseudonym does it' from voidbot.cases",
+    "insert into voidbot.sanctions (community_id, subject, kind, rule_id, rule_version, category, case_id, proposer,"
+    " approver, evidence_hash, expires_at, origin, dedupe) select $2, 'h', k, 'scam', 2, 'spam', c.id, 'fast', 'p:1',"
+    " 'x', voidbot.now() + e, 'fast', k || c.id from voidbot.cases c,"
+    " (values ('ban', interval '9 days'), ('timeout', interval '-9 days')) v(k, e)",
+    "insert into voidbot.sanction_subjects (community_id, subject, person_id) values ($2, 'h', $1)",
+    "insert into voidbot.sanction_texts (sanction_id, reason_member)"
+    " select id, 'for copperfoxcombination' from voidbot.sanctions",
+    "insert into voidbot.sanction_reversals (sanction_id, reason)"
+    " select id, 'anapseudonym was right' from voidbot.sanctions where kind = 'timeout'",
+    "insert into voidbot.appeals (sanction_id, person_id, text)"
+    " select id, $1, 'copperfoxcombination' from voidbot.sanctions where kind = 'ban'",
+    "insert into voidbot.acts (community_id, kind, front_end, room_id, person_id, dedupe, answer)"
+    f" values ($2, 'ban', 'console', {_ROOM}, $1, 'd', 'anapseudonym is gone')",
+    "insert into voidbot.native_acts (community_id, event_ref, kind, person_id, at, rule_name)"
+    " values ($2, 'e', 'banned', $1, voidbot.now(), 'no anapseudonym')",
+    "insert into voidbot.raids (community_id, accounts, until) values ($2, array['ana-4711'], 'infinity')",
+    "insert into voidbot.spam_examples (community_id, text, spam, author_id)"
+    " values ($2, 'copperfoxcombination', true, $1)",
+)
 EVERYWHERE = (
     "insert into voidbot.message_revisions (message_id, revision, room_id, archived_seq, text)"
     " select id, 1, room_id, 900, 'was quillwortlantern' from voidbot.messages where id = $3",
@@ -171,6 +205,7 @@ EVERYWHERE = (
     " select id, 'answer', '\"copperfoxcombination\"', array[$1::bigint], 'infinity' from voidbot.pass_runs",
     "insert into voidbot.pass_artifacts (run_id, name, body, messages, expires_at)"
     " select id, 'packet', '{\"recent\": \"ana-4711\"}', array[$3::bigint], 'infinity' from voidbot.pass_runs",
+    *MODERATED,
 )
 
 

@@ -58,7 +58,7 @@ async def test_erased_bytes_are_gone(world: World, tmp_path: Path) -> None:
         "link_codes",
         "rates",
     }
-    bare |= {"usage", "receipt_sources", "erasure_needles", "turns"}
+    bare |= {"usage", "receipt_sources", "erasure_needles", "turns", "mod_rules", "sanction_subjects", "sanctions"}
     assert people_s - planted == {f"voidbot.{table}" for table in bare}
     assert await world.erase(tmp_path) == "done"
     assert await world.words_left() == {
@@ -73,6 +73,9 @@ async def test_erased_bytes_are_gone(world: World, tmp_path: Path) -> None:
     assert await world.value("select count(*) from voidbot.rooms where kind = 'dm'") == 0
     assert await world.value("select count(*) from voidbot.usage where person_id is null") == 2
     assert await world.value("select count(*) from voidbot.erasure_needles") == 0
+    # What is in force stays in the ledger, as a hash that leads nowhere; what is over does not.
+    assert await world.value("select array_agg(kind || subject) from voidbot.sanctions") == ["banh"]
+    assert await world.value("select count(*) from voidbot.sanction_subjects") == 0
     async with world.database.transaction() as tx:
         mind_id = await tx.fetchval("select id from voidbot.minds")
         assert (await verify(tx, mind_id)).difference is None

@@ -74,10 +74,19 @@ SEVERITY_OF_STEP = {kind: n for n, kind in enumerate(StepKind)}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do. `term`: how long a timeout, slow mode or ban lasts; None: for good, where that is possible."""
+    """What is done about a breach. `term`: how long a timeout, slow mode or ban lasts; None: for good, where it can be.
+
+    `delete`: the messages go too.
+    """
 
     kind: StepKind
     term: timedelta | None = None
+    delete: bool = False
+
+    @property
+    def kinds(self) -> frozenset[StepKind]:
+        """Return everything that it does."""
+        return frozenset({self.kind, StepKind.DELETE} if self.delete else {self.kind})
 
 
 class Detector(StrEnum):
