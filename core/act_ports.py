@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from core.domain.ids import RoomKey
 from core.domain.moderation.acts import Act, ActKind, Done, Joined, NativeAct, RoomSettings, Standing
@@ -51,6 +51,16 @@ class ModerationPort(Protocol):
 
     async def native_since(self, community_ref: str, since: datetime) -> Sequence[NativeAct]:
         """Return what others did since, oldest first; empty where the platform keeps no log or does not show it."""
+        ...
+
+
+@runtime_checkable
+class Acting(Protocol):
+    """A front end that can do acts."""
+
+    @property
+    def acts(self) -> ModerationPort:
+        """Return what does them."""
         ...
 
 

@@ -123,14 +123,16 @@ class Closing:
                     pass
                 case _:
                     assert_never(result)
-        await ctx.finish(lambda tx: choices.close(tx, outbox_id), durable=False)
+        await ctx.finish(lambda tx: choices.close(tx, outbox_id, over=True), durable=False)
         return Ok()
 
 
 async def _shown(tx: Tx, outbox_id: OutboxId) -> tuple[str, RoomKey, str] | None:
     """Return front end, room and message that carry choices; None if there is nothing to take off."""
     offer = await choices.find(tx, outbox_id)
-    external_id = None if offer is None or not offer.choices else await choices.shown_as(tx, outbox_id)
-    if offer is None or external_id is None:
+    if offer is None or not offer.choices or (offer.chosen is None and not offer.expired):
+        return None
+    external_id = await choices.shown_as(tx, outbox_id)
+    if external_id is None:
         return None
     return offer.front_end, (await places.load_room(tx, offer.room_id)).key, external_id

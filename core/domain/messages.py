@@ -71,9 +71,10 @@ class Link:
 class Marks:
     """What a message bears beside its words, as far as its platform says so.
 
-    `mentions`: accounts that it calls, the author's own and ours left out; `calls_many`: everyone, or a whole role,
-    whether or not the platform let it. `via`: the account of a bot by which it was written. `contact`: it hands over
-    a contact card. `buttons`: it has something to press. `joined_at`, `account_made_at`: of its author.
+    `mentions`: accounts that it calls, the author's own and ours left out, as `@name` where the platform gives no
+    account; `calls_many`: everyone, or a whole role, whether or not the platform let it. `via`: the account of a bot
+    by which it was written. `contact`: it hands over a contact card. `buttons`: it has something to press.
+    `joined_at`, `account_made_at`: of its author.
     `pictured`: whether its author has a picture; None where that is not said.
     """
 

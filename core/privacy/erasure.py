@@ -29,6 +29,7 @@ from core.privacy.minding import erase_from_minds, take_back
 from core.state.service import StateService
 from core.store import erasure, erasures, exports, jobs, outbox, proof
 from core.store.engine import Database, Tx
+from core.store.eraser import Eraser
 from core.store.erasures import Erasure
 
 log = structlog.get_logger()
@@ -285,7 +286,7 @@ class ErasureService:
                 await self._run_hook(hand, what, hook, given)
                 self.fault(f"erase.{hook.table}")
 
-    async def _run_hook(self, hand: Hand, what: Erasure, hook: erasure.Eraser, given: Mapping[str, object]) -> None:
+    async def _run_hook(self, hand: Hand, what: Erasure, hook: Eraser, given: Mapping[str, object]) -> None:
         async def once(tx: Tx) -> int:
             touched = await erasure.run_hook(tx, hook, given)
             await erasures.count(tx, what.ledger_id, {hook.table: touched})

@@ -20,6 +20,16 @@ class StockKey(StrEnum):
     CARD_HIDDEN = "card.hidden"
     CARD_APPROVE = "card.approve"
     CARD_DENY = "card.deny"
+    CASE_CARD = "case.card"
+    CASE_CARD_HIDDEN = "case.card_hidden"
+    CASE_CARE = "case.care"
+    CASE_APPROVE = "case.approve"
+    CASE_DISMISS = "case.dismiss"
+    CASE_TAKE = "case.take"
+    CASE_CONTEXT = "case.context"
+    CASE_UNDO = "case.undo"
+    CASE_INFORM = "case.inform"
+    CASE_INFORM_LIFTED = "case.inform_lifted"
     CHOICE_DECIDED = "choice.decided"
     CHOICE_EXPIRED = "choice.expired"
     COMMAND_UNKNOWN = "command.unknown"
@@ -84,6 +94,12 @@ class StockKey(StrEnum):
 VARIABLES: Mapping[StockKey, frozenset[str]] = {
     StockKey.ATTACHMENT_SKIPPED: frozenset({"name", "reason"}),
     StockKey.CARD_ASK: frozenset({"kind", "room", "draft", "hours"}),
+    StockKey.CASE_CARD: frozenset({"case", "rule", "words", "level", "severity", "who", "room", "link", "quote"})
+    | frozenset({"found", "strikes", "step", "status", "warning"}),
+    StockKey.CASE_CARD_HIDDEN: frozenset({"case", "rule", "status"}),
+    StockKey.CASE_CARE: frozenset({"case", "who", "room", "link"}),
+    StockKey.CASE_INFORM: frozenset({"community", "rule", "words", "step", "quote", "reason", "sanction"}),
+    StockKey.CASE_INFORM_LIFTED: frozenset({"community", "step"}),
     StockKey.COMMAND_UNKNOWN: frozenset({"command"}),
     StockKey.COMMAND_FORBIDDEN: frozenset({"command", "who"}),
     StockKey.COMMAND_BAD_OPTION: frozenset({"option", "expected"}),

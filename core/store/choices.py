@@ -33,9 +33,9 @@ class Offer:
 
 
 async def offer(tx: Tx, outbox_id: OutboxId, choices: tuple[Choice, ...], until: datetime) -> None:
-    """Put choices below what is about to be said, in the transaction that queues it."""
+    """Put choices below a message: with what queues it, or anew once what was chosen has left it undecided."""
     await tx.execute(
-        "update voidbot.outbox set choices = $2, choices_until = $3 where id = $1",
+        "update voidbot.outbox set choices = $2, choices_until = $3, chosen = null where id = $1",
         outbox_id,
         [[choice.label, choice.command] for choice in choices],
         until,
@@ -105,9 +105,17 @@ async def decide(tx: Tx, ref: ChoiceRef) -> bool:
     return changed == 1
 
 
-async def close(tx: Tx, outbox_id: OutboxId) -> None:
-    """Forget the commands: they are taken off the message, or nothing can take them off any more."""
-    await tx.execute("update voidbot.outbox set choices = null where id = $1", outbox_id)
+async def close(tx: Tx, outbox_id: OutboxId, *, over: bool = False) -> None:
+    """Forget the commands: they are taken off the message, or nothing can take them off any more.
+
+    `over`: only if one was chosen or their time is over; they may have been offered anew meanwhile.
+    """
+    await tx.execute(
+        "update voidbot.outbox set choices = null"
+        " where id = $1 and not ($2 and chosen is null and choices_until > voidbot.now())",
+        outbox_id,
+        over,
+    )
 
 
 async def list_expired(tx: Tx) -> list[OutboxId]:

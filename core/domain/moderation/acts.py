@@ -36,7 +36,8 @@ class Act:
     `account_ref`: the member, or with `by_channel` the channel in whose name something was written; empty for acts on
     rooms. `room`: where a message stands, or what is slowed; for acts on members a room of their community.
     `until`: when a timeout or ban ends; None: for good. `setting`: seconds between messages for `SLOW`; the level to
-    set for `HOLD_JOINS` and `READ_ONLY`, as `RoomSettings` has it, so that putting back is the same act.
+    set for `HOLD_JOINS`; for `READ_ONLY` 0 to let nobody write, else the `writing` that `RoomSettings` had, so that
+    putting back is the same act.
     """
 
     kind: ActKind
@@ -72,11 +73,19 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoomSettings:
-    """What raids change, as it stands. `verification`: the platform's own level; `read_only`: members cannot write."""
+    """What raids change, as it stands. `verification`: the platform's own level, higher is stricter, 0 the least.
+
+    `writing`: what plain members may write, in the platform's own number; 0: nothing, 1: what is usual.
+    """
 
     slow_s: int = 0
     verification: int = 0
-    read_only: bool = False
+    writing: int = 1
+
+    @property
+    def read_only(self) -> bool:
+        """Whether plain members cannot write."""
+        return self.writing == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """Somebody has joined a community."""
+    """Somebody has joined a community, or with `asks` only asks to be let in."""
 
     platform: str
     community_ref: str
@@ -97,6 +106,7 @@ class Joined:
     at: datetime
     account_made_at: datetime | None = None
     pictured: bool | None = None
+    asks: bool = False
 
 
 class NativeKind(StrEnum):

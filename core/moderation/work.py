@@ -1,0 +1,101 @@
+"""The jobs of moderation: what each carries and how it is queued. Payloads hold ids, never words."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from core.domain.ids import CommunityId, RoomId
+from core.domain.jobs import PASS_HEAD_START_S, KeyScope, NewJob, send_lane
+from core.domain.moderation.cases import CaseId
+from core.domain.moderation.sanctions import ActId, SanctionId
+
+ACT_TRIES = 6
+
+
+class CaseWork(BaseModel):
+    """Judge one case: payload of `case`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+    case_id: int
+
+
+class ActWork(BaseModel):
+    """Do one act: payload of `act`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+    act_id: int
+
+
+class CardWork(BaseModel):
+    """Bring the card of a case to how it stands: payload of `case_card`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+    case_id: int
+
+
+class InformWork(BaseModel):
+    """Tell a member what was done and why: payload of `inform`. `lifted`: that it was taken back."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    v: Literal[1] = 1
+    sanction_id: int
+    lifted: bool = False
+
+
+def case_job(case_id: CaseId, community_id: CommunityId) -> NewJob:
+    """Return the job that judges a case; cases of one community one after the other."""
+    return NewJob(
+        kind="case",
+        pool="chat",
+        lane=f"cases:{community_id}",
+        payload=CaseWork(case_id=case_id).model_dump(),
+        community_id=community_id,
+        head_start_s=PASS_HEAD_START_S,
+        max_attempts=5,
+    )
+
+
+def act_job(
+    act_id: ActId, *, front_end: str, community_id: CommunityId, room_id: RoomId, due_in_s: float = 0.0
+) -> NewJob:
+    """Return the job that does an act; only processes with that front end's connection claim it."""
+    return NewJob(
+        kind="act",
+        pool=f"send/{front_end}",
+        lane=f"acts:{community_id}",
+        payload=ActWork(act_id=act_id).model_dump(),
+        community_id=community_id,
+        room_id=room_id,
+        due_in_s=due_in_s,
+        max_attempts=ACT_TRIES,
+    )
+
+
+def card_job(case_id: CaseId, *, front_end: str, community_id: CommunityId, room_id: RoomId) -> NewJob:
+    """Return the job that brings a card to how its case stands; one at a time, for a later one shows the same."""
+    return NewJob(
+        kind="case_card",
+        pool=f"send/{front_end}",
+        lane=send_lane(room_id),
+        payload=CardWork(case_id=case_id).model_dump(),
+        community_id=community_id,
+        room_id=room_id,
+        max_attempts=5,
+    )
+
+
+def inform_job(sanction_id: SanctionId, *, front_end: str, community_id: CommunityId, lifted: bool = False) -> NewJob:
+    """Return the job that tells a member; once for each sanction, and once more if it is taken back."""
+    return NewJob(
+        kind="inform",
+        pool=f"send/{front_end}",
+        lane=f"inform:{community_id}",
+        payload=InformWork(sanction_id=sanction_id, lifted=lifted).model_dump(),
+        community_id=community_id,
+        key=f"inform:{sanction_id}:{'lifted' if lifted else 'done'}",
+        scope=KeyScope.LIVE,
+        max_attempts=5,
+    )
