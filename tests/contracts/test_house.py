@@ -122,6 +122,7 @@ CATCHERS = {
     "bot/adapters/discord_lanes.py",
     "bot/adapters/telegram_chat.py",
     "core/jobs/executor.py",
+    "core/moderation/fast/lane.py",
 }
 
 Scan = Callable[[Source], list[str]]

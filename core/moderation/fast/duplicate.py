@@ -1,0 +1,48 @@
+"""Duplicates: a same or near-same text by one person in several rooms, or by several people who have just come.
+
+Parameters: `rooms`, `rooms_s`, `people`, `people_s`, `similarity`.
+"""
+
+from core.domain.moderation.rules import Detector
+from core.domain.moderation.signals import Finding
+from core.moderation.fast.look import Look
+from core.moderation.fast.reading import similarity
+from core.moderation.fast.windows import Said
+
+ROOMS, ROOMS_S = 3, 120
+PEOPLE, PEOPLE_S = 4, 300
+SIMILARITY = 0.85
+
+
+def find(look: Look) -> Finding | None:
+    """Return the copies that a message is one of."""
+    message, sketch = look.message, look.reading.sketch
+    if not sketch:
+        return None
+    near = look.number("similarity", SIMILARITY)
+    alike: dict[tuple[int, str], Said] = {}
+    for each in look.windows.like(message.community_id, look.reading.keys):
+        key = (each.room_id, each.ref)
+        if key not in alike and (each.sketch == sketch or similarity(each.sketch, sketch) >= near):
+            alike[key] = each
+    return _in_rooms(look, list(alike.values())) or _by_newcomers(look, list(alike.values()))
+
+
+def _in_rooms(look: Look, alike: list[Said]) -> Finding | None:
+    most, since = look.number("rooms", ROOMS), look.message.at - look.seconds("rooms_s", ROOMS_S)
+    own = [each for each in alike if each.person_id == look.message.person_id and each.at > since]
+    rooms = {each.room_id for each in own}
+    if len(rooms) < most:
+        return None
+    return look.finding(Detector.DUPLICATE, len(rooms), most, refs=[each.ref for each in own], what="rooms")
+
+
+def _by_newcomers(look: Look, alike: list[Said]) -> Finding | None:
+    most, since = look.number("people", PEOPLE), look.message.at - look.seconds("people_s", PEOPLE_S)
+    if not look.windows.is_newcomer(look.message, newcomer=False):
+        return None
+    new = [each for each in alike if each.newcomer and each.at > since]
+    people = {each.person_id for each in new}
+    if len(people) < most:
+        return None
+    return look.finding(Detector.DUPLICATE, len(people), most, refs=[each.ref for each in new], what="new members")
