@@ -160,8 +160,10 @@ def readable_by_every(venues: Iterable[RoomId], world: World) -> frozenset[RoomI
         access = world.rooms.get(venue)
         kind = None if access is None else replace(access, room_id=RoomId(0))
         asked.setdefault(kind, []).append(venue)
-    readable = [readable_rooms(InRoom(venue), None, world) for alike in asked.values() for venue in alike[:2]]
-    return frozenset.intersection(*readable) if readable else frozenset()
+    left = frozenset(world.rooms) if asked else frozenset[RoomId]()
+    for each in (InRoom(venue) for alike in asked.values() for venue in alike[:2]):
+        left = frozenset(room for room in left if readable_by_all(each, room, world).allowed)
+    return left
 
 
 def _may_use(asker: PersonId, room_id: RoomId, world: World) -> bool:
@@ -187,6 +189,12 @@ def groups(world: World) -> dict[RoomId, str]:
             everyone = "*" if room.history.everyone else ""
             found[room.room_id] = _short(f"{room.community_id}:{everyone}r{roles}u{users}")
     return found
+
+
+def community_of(group: str) -> CommunityId | None:
+    """Return the community whose rooms a group is made of; None if the name is not one of `groups`."""
+    of = group.removeprefix("public:").partition(":")[0]
+    return CommunityId(int(of)) if of.isdecimal() else None
 
 
 def _short(name: str) -> str:

@@ -34,15 +34,42 @@ _LOUD_MOODS = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What of a candidate draws."""
+
+    status: CandidateStatus
+    priority: float
+    must_eventually_share: bool
+    deferred_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pressing:
+    """What of a pressure draws."""
+
+    status: PressureStatus
+    kind: PressureKind
+    intensity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ripening:
+    """What of a thread draws."""
+
+    status: ThreadStatus
+    desire_to_speak: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """What draws and holds: taken as constant for the whole step, but for the time since speech and the nap."""
 
     spoke_at: datetime | None = None
     sleep: Sleep = field(default_factory=Sleep)
-    candidates: tuple[Candidate, ...] = ()
-    items: tuple[PressureItem, ...] = ()
-    threads: tuple[Thread, ...] = ()
+    candidates: tuple[Candidate | Waiting, ...] = ()
+    items: tuple[PressureItem | Pressing, ...] = ()
+    threads: tuple[Thread | Ripening, ...] = ()
     mood: Mood = field(default_factory=Mood)
 
 
@@ -125,14 +152,14 @@ def is_asleep(sleep: Sleep, at: datetime) -> bool:
     return sleep.nap_started_at <= at < sleep.nap_ends_at and not woken
 
 
-def _weight(candidate: Candidate, now: datetime) -> float:
+def _weight(candidate: Candidate | Waiting, now: datetime) -> float:
     deferred = candidate.status is CandidateStatus.DEFERRED and (candidate.deferred_until or now) > now
     if candidate.status not in _WAITS and not deferred:
         return 0.0
     return candidate.priority * (0.28 if candidate.must_eventually_share else 0.18)
 
 
-def _urge(item: PressureItem) -> float:
+def _urge(item: PressureItem | Pressing) -> float:
     if item.status not in _PRESSES:
         return 0.0
     ready = 1.25 if item.status is PressureStatus.READY_TO_ACT else 1.08

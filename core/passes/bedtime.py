@@ -36,10 +36,8 @@ class Bedtime:
         if not run.writes:
             return Advance()
         mind = await state.lock_mind(tx, run.mind_id)
-        groups = await self.groups.load(tx, run.mind_id)
-        over = [
-            entry.id for heap in await load_heaps(tx, run.mind_id, groups, run.group) for entry in heap.over(mind.now)
-        ]
+        heaps = await load_heaps(tx, run.mind_id, self.groups, run.group)
+        over = [entry.id for heap in heaps for entry in heap.over(mind.now)]
         dealt = await passes.get(tx, run.id, DEALT) or {"notes": []}
         last = LastRun(
             pass_=run.name.value,

@@ -14,6 +14,7 @@ from core.domain.mind.facts import Actor, Emitter, Similarity
 from core.domain.mind.values import EntryId, Thought
 from core.domain.operations.agency import PressureProposal, UpsertAgencyPressure
 from core.domain.operations.batch import Batch, Item, Refused
+from core.domain.orbiting import LAST
 from core.domain.passes import MOST_ASKS, Advance, Fail, Phase, PhaseResult, Run, RunState, Skip, SkipReason
 from core.domain.prompt import Role
 from core.passes.asking import REPAIR, VERDICTS, Answer, notes_of
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 
 STUBBORN_AFTER = 3
 """So many failed runs in a row that leave one pressure unanswered make code let it cool."""
-_TYPES = ("short_term", "candidate", "pressure_item")
+_TYPES = {"short_term": LAST, "candidate": 64, "pressure_item": 64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class Deciding:
         circle = await load_circle(tx, self.groups, run)
         if circle is None:
             return Skip(SkipReason.AUDIENCE_UNKNOWN)
-        own = await mind_lists.list_own(tx, run.mind_id, _TYPES, circle.rooms)
+        own = await mind_lists.list_own(tx, run.mind_id, _TYPES, circle.rooms, beside=circle.readable)
         owed = self._owed(answer, own["pressure_item"], own["candidate"])
         items = await self._screened(tx, run, role, answer, owed, own["short_term"])
         actor = Actor(Emitter.RUMINATION, f"{role.name}@{role.version}", run_id=run.id)

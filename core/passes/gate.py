@@ -28,14 +28,15 @@ MOST_LOOKED_AT = 12
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the gate saw: where the mind lives, and the rooms of the group that are archived now."""
+    """What the gate saw: where the group lives, its rooms that are archived now, and all of its rooms."""
 
     place: MindPlace
     rooms: tuple[Room, ...]
+    every: tuple[Room, ...] = ()
 
     @property
     def zone(self) -> ZoneInfo:
-        """The mind's time zone."""
+        """The time zone of the group's community, of the whole mind that of its first one."""
         return ZoneInfo(self.place.zone)
 
 
@@ -81,14 +82,14 @@ class Gate:
             refusal = Skip(SkipReason.BUDGET)
         return refusal or opened
 
-    async def rooms_of(self, tx: Tx, run: Run) -> tuple[Room, ...]:
-        """Return the rooms of a run's group that are archived and not paused, as things stand now."""
-        groups = await self.groups.load(tx, run.mind_id)
-        return tuple(
-            room
-            for room in await places.load_rooms(tx, (id_ for id_, name in groups.items() if name == run.group))
-            if room.state is not RoomState.DELETED and not room.paused and is_archived(room, self.archive)
-        )
+    async def see(self, tx: Tx, run: Run) -> Opened | None:
+        """Return the rooms of a run's group as things stand now; None if it is no group any more, or homeless."""
+        place = await passes.find_place(tx, run.mind_id, run.group)
+        named = await self.groups.load(tx, run.mind_id)
+        every = await places.load_rooms(tx, (id_ for id_, name in named.items() if name == run.group))
+        rooms = (room for room in every if room.state is not RoomState.DELETED and not room.paused)
+        archived = tuple(room for room in rooms if is_archived(room, self.archive))
+        return None if place is None or not every else Opened(place, archived, tuple(every))
 
     def quiet(self, run: Run, opened: Opened, now: datetime) -> Skip | None:
         """Return whether quiet hours keep a run from thinking; what a person has begun by hand may go on in them."""
@@ -106,13 +107,13 @@ class Gate:
     async def _see(self, tx: Tx, run: Run, *, grouped: bool) -> Opened | Skip:
         if run.name not in self.policy.on:
             return Skip(SkipReason.OFF)
-        place = await passes.find_place(tx, run.mind_id)
-        if grouped and run.group not in (await self.groups.load(tx, run.mind_id)).values():
+        if not grouped:
+            place = await passes.find_place(tx, run.mind_id, run.group)
+            return Skip(SkipReason.NO_ROOMS) if place is None else Opened(place, ())
+        seen = await self.see(tx, run)
+        if seen is None:
             return Skip(SkipReason.AUDIENCE_UNKNOWN)
-        rooms = await self.rooms_of(tx, run) if grouped else ()
-        if place is None or (grouped and not rooms):
-            return Skip(SkipReason.NO_ROOMS)
-        return Opened(place, rooms)
+        return seen if seen.rooms else Skip(SkipReason.NO_ROOMS)
 
     async def held_back(self, tx: Tx, run: Run, now: datetime) -> Skip | None:
         """Return whether the pass is paused. Data that cannot be understood counts as a pause."""

@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from core.domain import owing
 from core.domain.ids import MessageId, PersonId, RoomId
@@ -38,7 +37,15 @@ from core.store.reading import Read
 
 WINDOW = "window"
 """The artifact of a run with the messages that it is about: room, id, revision, and whether a person said it."""
-_TYPES = ("case", "candidate", "pressure_item", "short_term", "thread", "receipt")
+MOST_READ: Mapping[str, int] = {
+    "case": 16,
+    "candidate": 64,
+    "pressure_item": 64,
+    "short_term": 64,
+    "thread": 16,
+    "receipt": 16,
+}
+"""How many of each type are read, the weightiest: some more than are shown, and all that decide what is owed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +80,18 @@ class Gatherer:
     async def gather(self, tx: Tx, run: Run) -> Gathered | PhaseResult:
         """Return what the model is shown; another result if there is nothing to show, or it is held back by now."""
         now = self.clock.now()
-        circle = await load_circle(tx, self.gate.groups, run)
-        place = await passes.find_place(tx, run.mind_id)
+        opened = await self.gate.see(tx, run)
+        circle = None if opened is None else await load_circle(tx, self.gate.groups, run, opened.every)
         window = await passes.get(tx, run.id, WINDOW)
-        if circle is None or place is None:
+        if circle is None or opened is None:
             return Skip(SkipReason.AUDIENCE_UNKNOWN)
         if window is None:
             return Fail("window_missing")
-        opened = Opened(place, await self.gate.rooms_of(tx, run))
         # The gate may have opened long before: an outage or a full purse is waited for.
         held = await self.gate.held_back(tx, run, now) or self.gate.quiet(run, opened, now)
         if held is not None:
             return held
-        own = await mind_lists.list_own(tx, run.mind_id, _TYPES, circle.rooms)
+        own = await mind_lists.list_own(tx, run.mind_id, MOST_READ, circle.rooms, beside=circle.readable)
         owed = owing.owed(own["pressure_item"], own["candidate"], now)
         texts = await reading.read_now(tx, circle.rooms, [MessageId(each[1]) for each in window["heard"]])
         material = _Material(circle, window["heard"], texts, own, owed, _here(circle, window["heard"], texts, own))
@@ -98,7 +104,7 @@ class Gatherer:
             template="rumination",
             readable=circle.readable,
             now=now,
-            tz=ZoneInfo(place.zone),
+            tz=opened.zone,
             nonce=secrets.token_bytes(NONCE_BYTES),
             parts=tuple(each.part for each in parts),
             switches={"posting": posting, "napping": napping},
@@ -113,9 +119,10 @@ class Gatherer:
 
     async def _parts(self, tx: Tx, run: Run, it: _Material, now: datetime) -> list[Part]:
         about = "\n".join(each.message.text for each in it.read)
+        spoken = [each.message.room_id for each in reversed(it.read)]
         names, own = it.circle.names, it.own
         return [
-            await self_part(tx, run.mind_id, it.here, it.circle.rooms, about, now, estimate),
+            await self_part(tx, run.mind_id, it.here, it.circle.rooms, spoken, about, now, estimate),
             owed_part(own["case"], names, now),
             recent_part([each.message for each in it.read]),
             notes_part(own["short_term"], own["thread"], now),

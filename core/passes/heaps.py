@@ -12,8 +12,9 @@ from datetime import datetime
 from core.domain.ids import RoomId
 from core.domain.mind.bodies import Proposal, Thoughtful
 from core.domain.mind.entries import Entry
-from core.store import mind_facts, mind_lists, state
+from core.store import mind_lists, state
 from core.store.engine import Tx
+from core.store.mind_facts import AudienceGroups
 
 TYPES = ("short_term", "thread", "pressure_item", "candidate", "value", "proposal")
 """Of these all is tended, of lasting memories what is in doubt."""
@@ -51,11 +52,12 @@ class Heap:
         return tuple(each for each in self.proposals if isinstance(each.body, Proposal) and each.body.expires_at <= now)
 
 
-async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: str) -> list[Heap]:
+async def load_heaps(tx: Tx, mind_id: str, audience: AudienceGroups, group: str) -> list[Heap]:
     """Return what belongs to a group now, that of its rooms alone first; nothing if it is no group any more."""
+    groups = await audience.load(tx, mind_id)
     made_of = {sources for _, sources, _ in await state.count_live(tx, mind_id, (*TYPES, "durable"))}
     named: dict[frozenset[str], frozenset[RoomId]] = {}
-    for sources, owner in (await owners(tx, mind_id, groups, made_of, only=group)).items():
+    for sources, owner in (await owners(tx, mind_id, audience, made_of, only=group)).items():
         if owner == group:
             name = audience_of(sources, groups)
             named[name] = named.get(name, frozenset()) | sources
@@ -69,12 +71,13 @@ async def load_heaps(tx: Tx, mind_id: str, groups: Mapping[RoomId, str], group: 
 
 
 async def owners(
-    tx: Tx, mind_id: str, groups: Mapping[RoomId, str], made_of: Iterable[frozenset[RoomId]], only: str | None = None
+    tx: Tx, mind_id: str, audience: AudienceGroups, made_of: Iterable[frozenset[RoomId]], only: str | None = None
 ) -> dict[frozenset[RoomId], str]:
     """Return the group to which what was made of each set of rooms belongs; absent: to none.
 
     `only`: the group that is asked about; others may be absent.
     """
+    groups = await audience.load(tx, mind_id)
     found: dict[frozenset[RoomId], str] = {}
     readable: dict[str, frozenset[RoomId]] = {}
     for sources in made_of:
@@ -85,7 +88,7 @@ async def owners(
         for name in names if only is None else {only}.intersection(names):
             if name not in readable:
                 room = min(room for room, each in groups.items() if each == name)
-                readable[name] = await mind_facts.list_readable_in(tx, mind_id, room)
+                readable[name] = await audience.list_readable(tx, mind_id, [room])
             if sources <= readable[name]:
                 found[sources] = name
     return found

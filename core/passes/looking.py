@@ -25,6 +25,7 @@ IDLE_AFTER = 3
 """So many runs in a row that came to nothing make the next ones rarer, until somebody says something."""
 LONGEST_IDLE = timedelta(hours=24)
 _ENOUGH = 16
+_TYPES = ("case", "candidate", "pressure_item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Looking:
 
     async def look(self, tx: Tx, run: Run, opened: Opened) -> Skip | None:
         """Return why a run has nothing to do; None if it has."""
-        circle = await load_circle(tx, self.groups, run)
+        circle = await load_circle(tx, self.groups, run, opened.every)
         rooms = [] if circle is None else circle.of(opened.rooms)
         if circle is None or not rooms:
             return Skip(SkipReason.AUDIENCE_UNKNOWN if circle is None else SkipReason.NO_ROOMS)
@@ -46,7 +47,7 @@ class Looking:
         if await reading.has_news(tx, run.mind_id, Consumer.RUMINATION, rooms):
             return None
         now = self.clock.now()
-        own = await mind_lists.list_own(tx, run.mind_id, ("case", "candidate", "pressure_item"), circle.rooms)
+        own = await mind_lists.list_own(tx, run.mind_id, _TYPES, circle.rooms, beside=circle.readable)
         if not has_debts(own, now) and not await reading.is_waited_for(tx, rooms):
             if is_asleep(await mind_views.find_sleep(tx, run.mind_id), now):
                 return Skip(SkipReason.NAPPING)

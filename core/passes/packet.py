@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from core.domain.candidates import candidate_of
 from core.domain.ids import MessageId, RoomId
@@ -24,6 +25,8 @@ from core.store.engine import Tx
 
 MESSAGE_CHARS = 600
 """How much of one message is shown."""
+MOST_ROOMS = 8
+"""For how many rooms it is looked what is remembered of the room itself."""
 MOST_OWED, MOST_NOTES, MOST_THREADS, MOST_CANDIDATES, MOST_PRESSURES, MOST_SAID, MOST_REFUSED = 12, 12, 8, 8, 8, 12, 8
 ABOUT_CHARS = 2_000
 """How much of what was said last decides which memories are to the point."""
@@ -41,13 +44,19 @@ class Part:
 
 
 async def self_part(
-    tx: Tx, mind_id: str, room: RoomId, rooms: frozenset[RoomId], about: str, now: datetime, cost: Cost
-) -> Part:
-    """Return who the mind is, what matters to it and what it remembers that is to the point of what was said."""
+    tx: Tx, mind_id: str, room: RoomId, rooms: frozenset[RoomId], spoken: Iterable[RoomId], about: str, now: datetime,
+    cost: Cost,
+) -> Part:  # fmt: skip
+    """Return who the mind is, what matters to it and what it remembers that is to the point of what was said.
+
+    `rooms`: those of the group; `spoken`: those that somebody spoke in, the last one first.
+    """
+    about_rooms = dict.fromkeys((room, *spoken))
     view = ViewWanted(room=room, readable=rooms, purpose=Purpose.RUN, about=about[-ABOUT_CHARS:])
     wanted = mind_views.Wanted(
         types=_SELF, room=room, readable=rooms, private=False, public=True, speaker=None, about=view.about,
-        targets=tuple(f"room:{each}" for each in sorted(rooms)), topics=view.topics, near={}, pool=view.pool,
+        targets=tuple(f"room:{each}" for each in islice(about_rooms, MOST_ROOMS)), topics=view.topics, near={},
+        pool=view.pool,
     )  # fmt: skip
     found = await mind_views.find(tx, mind_id, wanted, now)
     material = Material(

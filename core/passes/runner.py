@@ -12,6 +12,7 @@ from datetime import datetime
 import structlog
 from pydantic import BaseModel, ConfigDict
 
+from core.domain.audience import community_of
 from core.domain.errors import BadOutput, BotError, BudgetHeld, BudgetRefused, ClaimLost, OutsideRefused, Unavailable
 from core.domain.ids import CommunityId
 from core.domain.jobs import PASS_HEAD_START_S, KeyScope, NewJob, Ok, Outcome
@@ -60,16 +61,22 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A phase that only works on what is stored: one transaction."""
+    """A phase that only works on what is stored: one transaction.
+
+    `durable`: its commit waits for the disk. What is not paid for and goes out to nobody need not: if the server of the
+    database dies, the run stands before this phase, and goes through it again.
+    """
 
     work: Callable[[Tx, Run], Awaitable[PhaseResult]]
+    durable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A phase that calls out: nothing is open meanwhile."""
+    """A phase that calls out: nothing is open meanwhile. `durable`: as of `Inside`, of what is saved."""
 
     call: Callable[[JobContext, Run], Awaitable[Called]]
+    durable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ class Runner:
         began = self.clock.now()
         match phase:
             case Inside():
-                await ctx.finish(lambda tx: self._inside(tx, ctx, work, phase, began))
+                await ctx.finish(lambda tx: self._inside(tx, ctx, work, phase, began), durable=phase.durable)
             case Outside():
                 run = await ctx.advance(lambda tx: passes.take(tx, work.run_id, work.n), durable=False)
                 if run is not None:
@@ -131,7 +138,7 @@ class Runner:
             await called.settle(tx)
 
         try:
-            await ctx.finish(end)
+            await ctx.finish(end, durable=phase.durable)
         except BaseException:  # it was paid for all the same
             if called.settle_apart is not None:
                 await asyncio.shield(called.settle_apart())
@@ -200,8 +207,12 @@ def phase_job(run: Run, community_id: int, n: int, phase: Phase, due_in_s: float
 
 
 async def start(tx: Tx, runs: list[Run], homes: Mapping[str, CommunityId], due_in_s: float = 0.0) -> None:
-    """Queue the first phase of runs that were just claimed."""
-    await jobs.enqueue(tx, [phase_job(run, homes[run.mind_id], run.n, run.phase, due_in_s) for run in runs])
+    """Queue the first phase of runs that were just claimed.
+
+    `homes`: the first community of each mind. What concerns a group is its own community's, and draws on its purse.
+    """
+    pairs = [(run, community_of(run.group) or homes[run.mind_id]) for run in runs]
+    await jobs.enqueue(tx, [phase_job(run, home, run.n, run.phase, due_in_s) for run, home in pairs])
 
 
 def _code(exc: Exception) -> str:

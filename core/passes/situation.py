@@ -31,7 +31,6 @@ from core.store.state import Mind
 Vectors = Mapping[str, Vector]
 """Texts as vectors of one model; those that are not in it are compared by their letters."""
 NO_VECTORS: Vectors = {}
-_TYPES = ("candidate", "case", "pressure")
 _NEVER = Past()
 
 
@@ -158,12 +157,12 @@ async def look(
     tx: Tx, run: Run, mind: Mind, gate: Gate, readable: ReadableRooms, operators: Sequence[str]
 ) -> Situation | None:
     """Return the moment as a run finds it; None if the readers of its group are not known, or nothing waits."""
-    place = await passes.find_place(tx, run.mind_id)
+    place = await passes.find_place(tx, run.mind_id, run.group)
     of_group = [room for room, group in (await gate.groups.load(tx, run.mind_id)).items() if group == run.group]
     if place is None or not of_group:
         return None
     seen = await readable.load(tx, place.home, InRoom(min(of_group)), None)
-    entries = [held.entry for held in await state.list_live(tx, run.mind_id, _TYPES)]
+    entries = [held.entry for held in await state.list_live(tx, run.mind_id, ("candidate", "pressure"))]
     withdrawn = await mind_facts.list_withdrawn(tx, run.mind_id)
     found = [
         (entry, body)
@@ -172,6 +171,7 @@ async def look(
     ]
     if not found:
         return None
+    cases = [held.entry.body for held in await state.list_live(tx, run.mind_id, ("case",))]
     bodies = [body for _, body in found]
     to_owner = any(_mode(body) is DeliveryMode.OWNER_DM for body in bodies)
     owner = await speaking.find_owner(tx, run.mind_id, operators) if to_owner else None
@@ -185,9 +185,7 @@ async def look(
         now=mind.now,
         candidates=tuple(entry for entry, _ in found),
         obligations=frozenset(
-            MessageId(entry.body.source_message_id)
-            for entry in entries
-            if isinstance(entry.body, Case) and entry.body.status.live
+            MessageId(case.source_message_id) for case in cases if isinstance(case, Case) and case.status.live
         ),
         need_to_speak=pressure.need_to_speak,
         barrier=await _barrier(tx, run, gate, mind.now, zone),

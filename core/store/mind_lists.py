@@ -1,6 +1,6 @@
 """What of the mind belongs to one audience group, in whole lists and not the best alone. Read only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from core.domain.ids import RoomId
 from core.domain.mind.bodies import KIND_OF, Kind
@@ -11,24 +11,29 @@ from core.store.engine import Tx
 from core.store.state import held_of
 
 MOST = 200
-"""How many of a type are read, the newest."""
+"""How many of a type are read where nothing else is said."""
 _COLUMNS = """e.kind, e.entry_id, e.version, e.body::text as body, e.sources, e.people, e.created_at, e.updated_at,
   e.retired_at, e.retired_reason, e.superseded_by, e.last_seq"""
 # The rule of what may be shown is that of `mind_views`, for many rooms at once. What was made from other rooms is some
-# other group's matter, even where all readers of this one may know of it.
+# other group's matter, even where all readers of this one may know of it; what was made from both is this one's.
 _OWN = f"""
 with hidden as materialized (
     select coalesce(array_agg(p.id) filter (where p.opted_out or p.erasing), '{{}}') as people,
            coalesce(array_agg('person:' || p.id), '{{}}') as targets
     from voidbot.people p where p.opted_out or p.erasing or not p.learn_me)
-select {_COLUMNS} from unnest($2::text[]) t(type) cross join lateral (
+select {_COLUMNS} from unnest($2::text[], $6::integer[]) t(type, most) cross join lateral (
     select * from voidbot.state_entries e
-    where e.mind_id = $1 and e.type = t.type and e.retired_at is null and e.sources <@ $3::bigint[]
+    where e.mind_id = $1 and e.type = t.type and e.retired_at is null
+      and (e.sources <@ $3::bigint[] or $7::bigint[] <> '{{}}' and e.sources && $3 and e.sources <@ $7)
       and not e.people && (select people from hidden)
       and (e.about is null or e.about <> all((select targets from hidden)::text[]))
       and (e.type not in ('case', 'receipt') or e.about = any($4::text[]))
       and (not $5::boolean or (e.brief->'needsReview')::boolean)
-    order by e.updated_at desc, e.entry_id limit {MOST}) e
+    order by case e.type
+        when 'case' then extract(epoch from e.created_at)::float8
+        when 'candidate' then -(e.brief->>'priority')::float8
+        when 'pressure_item' then -(e.brief->>'intensity')::float8
+        when 'thread' then -(e.brief->>'maturation')::float8 end, e.updated_at desc, e.entry_id limit t.most) e
 where not exists (
     select from unnest(e.cites) c(ref)
     left join voidbot.state_entries s on s.mind_id = $1 and s.kind in ('{Kind.MEMORY.value}', '{Kind.PRESSURE.value}')
@@ -66,16 +71,36 @@ group by s.id"""
 
 
 async def list_own(
-    tx: Tx, mind_id: str, types: Iterable[str], rooms: Iterable[RoomId], *, doubted: bool = False
+    tx: Tx,
+    mind_id: str,
+    types: Iterable[str] | Mapping[str, int],
+    rooms: Iterable[RoomId],
+    *,
+    beside: Iterable[RoomId] = (),
+    doubted: bool = False,
 ) -> dict[str, list[Entry]]:
     """Return the live entries of some types that were made in these rooms alone, or in none, by type, newest first.
 
-    Obligations and receipts are those of the rooms. That all readers of one may read the others is the caller's care.
-    `doubted`: only those that have lost some of their proof.
+    Where a type has more than are wanted, it is the oldest obligations, the candidates, pressures and threads with the
+    greatest numbers, and the newest of all else. Obligations and receipts are those of the rooms. That all readers of
+    one may read the others is the caller's care.
+
+    Args:
+        tx: The transaction.
+        mind_id: The mind.
+        types: The types, or how many of each are wanted.
+        rooms: The rooms.
+        beside: Others that an entry may have been made of together with one of these.
+        doubted: Only those that have lost some of their proof.
     """
     own = sorted(rooms)
-    wanted = sorted(types)
-    rows = await tx.fetch(_OWN, mind_id, wanted, own, [f"room:{room}" for room in own], doubted)
+    more = set(beside).difference(own)
+    most = dict(types) if isinstance(types, Mapping) else dict.fromkeys(types, MOST)
+    wanted = sorted(most)
+    rows = await tx.fetch(
+        _OWN, mind_id, wanted, own, [f"room:{room}" for room in own], doubted, [most[type_] for type_ in wanted],
+        sorted(more.union(own)) if more else [],
+    )  # fmt: skip
     found: dict[str, list[Entry]] = {type_: [] for type_ in wanted}
     for row in rows:
         entry = held_of(row).entry

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from core.domain.audience import community_of
 from core.domain.ids import CommunityId, MessageId, PersonId
 from core.domain.passes import (
+    WHOLE_MIND,
     Origin,
     PassName,
     Phase,
@@ -33,7 +35,7 @@ select mind_id, min(id) as home, (array_agg(timezone order by id))[1] as zone
 from voidbot.communities where state = 'active' group by mind_id order by mind_id"""
 _PLACE = """
 select id as home, timezone as zone from voidbot.communities where state = 'active' and mind_id = $1
-order by id limit 1"""
+order by id is distinct from $2, id limit 1"""
 _SLOTS = "select mind_id, pass, group_key, slot, label from voidbot.pass_slots"
 # A slot is claimed by whoever inserts its row; one that comes while a run is on is a row that says so.
 _CLAIM = f"""
@@ -104,7 +106,7 @@ _FORGET_WINDOW = "delete from voidbot.pass_windows where consumer = $1 and room_
 
 @dataclass(frozen=True, slots=True)
 class MindPlace:
-    """A mind that passes are run for, with its first community and that one's time zone."""
+    """A mind that passes are run for, with a community of it, whose purse is drawn on, and that one's time zone."""
 
     mind_id: str
     home: CommunityId
@@ -192,9 +194,9 @@ async def list_minds(tx: Tx) -> list[MindPlace]:
     return [MindPlace(row["mind_id"], CommunityId(row["home"]), row["zone"]) for row in await tx.fetch(_MINDS)]
 
 
-async def find_place(tx: Tx, mind_id: str) -> MindPlace | None:
-    """Return a mind's first community and zone; None if it has none any more."""
-    row = await tx.fetchrow(_PLACE, mind_id)
+async def find_place(tx: Tx, mind_id: str, group: str = WHOLE_MIND) -> MindPlace | None:
+    """Return the community of a group of a mind, of the whole mind the first one; None if there is none any more."""
+    row = await tx.fetchrow(_PLACE, mind_id, community_of(group))
     return None if row is None else MindPlace(mind_id, CommunityId(row["home"]), row["zone"])
 
 

@@ -64,9 +64,10 @@ select t.name as type, e.sources, e.live from unnest($2::text[]) t(name) cross j
   select l.sources, count(*) as live from voidbot.state_entries l
   where l.mind_id = $1 and l.type = t.name and l.retired_at is null group by l.sources) e"""
 _ALL = f"select {_COLUMNS} from voidbot.state_entries e where e.mind_id = $1 order by e.kind, e.entry_id"
-_LIVE = f"select {_COLUMNS} from voidbot.state_entries e where e.mind_id = $1 and e.type = any($2::text[])" + (
-    " and e.retired_at is null order by e.kind, e.entry_id"
-)
+_LIVE = f"""
+select {_COLUMNS} from unnest($2::text[]) t(name) cross join lateral (
+  select * from voidbot.state_entries l where l.mind_id = $1 and l.type = t.name and l.retired_at is null offset 0) e
+order by e.kind, e.entry_id"""
 _CITING = f"""
 select {_COLUMNS} from voidbot.state_entries e where e.mind_id = $1 and e.cites && $2::text[]
 order by e.kind, e.entry_id"""

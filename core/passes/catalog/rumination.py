@@ -81,12 +81,12 @@ class Rumination:
         return PassSpec(
             PassName.RUMINATION,
             {
-                Phase.GATE: Inside(self._open),
-                Phase.POLL: Inside(self._poll),
+                Phase.GATE: Inside(self._open, durable=False),
+                Phase.POLL: Inside(self._poll, durable=False),
                 Phase.ASK: Outside(self._ask),
-                Phase.APPLY: Outside(self._apply),
+                Phase.APPLY: Outside(self._apply, durable=False),
                 Phase.SPEAK: self._speak,
-                Phase.RECORD: Inside(self._record),
+                Phase.RECORD: Inside(self._record, durable=False),
             },
         )
 
@@ -100,10 +100,11 @@ class Rumination:
 
     async def _poll(self, tx: Tx, run: Run) -> PhaseResult:
         """Choose the messages that the run is about, by id and revision."""
-        circle = await load_circle(tx, self._gate.groups, run)
-        if circle is None:
+        seen = await self._gate.see(tx, run)
+        circle = None if seen is None else await load_circle(tx, self._gate.groups, run, seen.every)
+        if circle is None or seen is None:
             return Skip(SkipReason.AUDIENCE_UNKNOWN)
-        page = await self._page(tx, run, circle.of(await self._gate.rooms_of(tx, run)))
+        page = await self._page(tx, run, circle.of(seen.rooms))
         heard = [[each.room_id, each.id, each.revision, each.human] for each in page]
         await passes.put(tx, run.id, WINDOW, {"heard": heard})
         return Advance({"read": len(page)}, Phase.RECORD if _idle(page) else None)

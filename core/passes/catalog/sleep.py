@@ -61,10 +61,10 @@ class Maintenance:
         """Return its phases."""
         bedtime = Bedtime(self.minds, self.gate.groups)
         phases: Mapping[Phase, Inside | Outside] = {
-            Phase.GATE: Inside(self._gate),
+            Phase.GATE: Inside(self._gate, durable=False),
             Phase.ASK: Outside(self._ask),
-            Phase.APPLY: Outside(self._apply),
-            Phase.RECORD: Inside(bedtime.record),
+            Phase.APPLY: Outside(self._apply, durable=False),
+            Phase.RECORD: Inside(bedtime.record, durable=False),
         }
         return PassSpec(PassName.SLEEP, phases, ended=bedtime.ended)
 
@@ -103,7 +103,7 @@ class Maintenance:
         """Return what the next call is shown; that there is nothing left, or that the pass is held back by now."""
         now = self.clock.now()
         held = await self.gate.held_back(tx, run, now)
-        place = await passes.find_place(tx, run.mind_id)
+        place = await passes.find_place(tx, run.mind_id, run.group)
         if held is not None or place is None:
             return held or Skip(SkipReason.NO_ROOMS)
         night = await self._next(tx, run, now, ZoneInfo(place.zone))
@@ -150,8 +150,7 @@ class Maintenance:
         return None
 
     async def _heaps(self, tx: Tx, run: Run) -> list[Heap]:
-        groups = await self.gate.groups.load(tx, run.mind_id)
-        return await load_heaps(tx, run.mind_id, groups, run.group)
+        return await load_heaps(tx, run.mind_id, self.gate.groups, run.group)
 
     async def _new_doubts(self, tx: Tx, run: Run, heaps: Sequence[Heap]) -> list[Entry]:
         """Return what has come into doubt since a model last looked at this group: what it left then it would again."""
