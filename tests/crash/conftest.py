@@ -1,4 +1,4 @@
-"""One fork server for a session: the imports of the whole product are paid once."""
+"""Fork servers for a session: the imports of the whole product are paid once."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -11,6 +11,13 @@ from tests.crash.servers import Server, own_server
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
     with fork_server() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def minded() -> Iterator[Forks]:
+    """Forks that think by themselves."""
+    with fork_server("tests.crash.mind_child") as opened:
         yield opened
 
 

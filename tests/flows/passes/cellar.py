@@ -16,6 +16,9 @@ from tests.flows.passes.days import Days
 
 DRAFT = "Shall we move the amps before the cellar floods?"
 """What it would say unasked."""
+WORDS = "The cellar floods in spring, each year."
+HEARD = re.compile(r"<<data \S+ (m\d+) p\d+ \S+ in (r\d+)")
+NOTES = re.compile(r"<<data \S+ (n\d+)")
 
 
 def thinks(request: ModelRequest) -> str:
@@ -23,19 +26,33 @@ def thinks(request: ModelRequest) -> str:
     return thoughts(request.system, request.messages[-1].text)
 
 
-def thoughts(system: str, text: str, mark: str = "cellar", draft: str = DRAFT) -> str:
-    """Answer a prompt of any pass. `mark`: what the names of the entries end with."""
-    if "VoidBot's sleep" in system:
-        return json.dumps(sleeps(text))
-    heard = re.findall(r"<<data \S+ (m\d+) p\d+ \S+ in (r\d+)", text)
-    if not heard:
-        return "[]"
-    message, room = heard[-1]
+def thoughts(system: str, text: str) -> str:
+    """Answer the prompt of any pass."""
+    if is_sleep(system):
+        return json.dumps([distilled(handle, handle) for handle in dict.fromkeys(NOTES.findall(notes_of(text)))])
+    heard = HEARD.findall(text)
+    return json.dumps(taken_up(*heard[-1]) if heard else [])
+
+
+def is_sleep(system: str) -> bool:
+    """Whether a prompt is one of sleep."""
+    return "VoidBot's sleep" in system
+
+
+def notes_of(text: str) -> str:
+    """Return the part of a prompt in which the notes of the day stand."""
+    return text.split("## Notes of the day")[-1].split("\n## ")[0]
+
+
+def taken_up(
+    message: str, room: str, mark: str = "cellar", words: str = WORDS, draft: str = DRAFT
+) -> list[dict[str, Any]]:
+    """Note what a message says, and want to say something in its room. `mark`: what both are called by."""
     memory = {
         "memoryId": f"note-{mark}",
         "kind": "room_observation",
-        "target": {"kind": "lore", "id": "cellar"},
-        "summary": "The cellar floods in spring.",
+        "target": {"kind": "lore", "id": mark},
+        "summary": words,
         "claim": "It happens every year.",
         "tension": "Nobody moves the amps.",
         "actionImplication": "Ask before April.",
@@ -44,40 +61,34 @@ def thoughts(system: str, text: str, mark: str = "cellar", draft: str = DRAFT) -
     speech = {
         "interventionId": f"say-{mark}",
         "kind": "ripe_thought_share",
-        "summary": "Who moves the amps",
+        "summary": f"Speak of {mark}",
         "draft": draft,
         "deliveryTarget": {"channelId": room},
         "priority": 0.9,
         "mustEventuallyShare": True,
     }
-    return json.dumps(
-        [
-            {"operation": "record_short_term_memory", "memory": memory},
-            {"operation": "queue_candidate_intervention", "intervention": speech},
-        ]
-    )
-
-
-def sleeps(text: str) -> list[dict[str, Any]]:
-    """Distil each note as it stands."""
-    notes = text.split("## Notes of the day")[-1].split("\n## ")[0]
     return [
-        {
-            "operation": "propose_memory_distillation",
-            "proposalId": f"night-{handle}",
-            "sourceMemoryIds": [handle],
-            "candidate": {
-                "memoryId": f"lasting-{handle}",
-                "kind": "project_seam",
-                "target": {"kind": "lore", "id": "cellar"},
-                "summary": "The cellar floods in spring, each year.",
-                "claim": "It happens every year.",
-                "tension": "Nobody moves the amps.",
-                "actionImplication": "Ask before April.",
-            },
-        }
-        for handle in dict.fromkeys(re.findall(r"<<data \S+ (n\d+)", notes))
+        {"operation": "record_short_term_memory", "memory": memory},
+        {"operation": "queue_candidate_intervention", "intervention": speech},
     ]
+
+
+def distilled(handle: str, mark: str, words: str = WORDS) -> dict[str, Any]:
+    """Distil a note as it stands. `mark`: what the lasting memory is called by."""
+    return {
+        "operation": "propose_memory_distillation",
+        "proposalId": f"night-{mark}",
+        "sourceMemoryIds": [handle],
+        "candidate": {
+            "memoryId": f"lasting-{mark}",
+            "kind": "project_seam",
+            "target": {"kind": "lore", "id": "cellar"},
+            "summary": words,
+            "claim": "It happens every year.",
+            "tension": "Nobody moves the amps.",
+            "actionImplication": "Ask before April.",
+        },
+    }
 
 
 async def begin(here: Days, name: PassName, label: str = "by-hand") -> int:
@@ -117,7 +128,8 @@ async def outcome(database: Database, run_id: int) -> dict[str, Any]:
             " group by 1, 2, 3 order by 1, 2, 3"
         )
         held = await tx.fetch(
-            "select type, entry_id, retired_reason from voidbot.state_entries where type <> 'sleep' order by 1, 2"
+            "select type, case type when 'receipt' then '' else entry_id end, retired_reason"
+            " from voidbot.state_entries where type <> 'sleep' order by 1, 2"
         )
         sent = await tx.fetch("select kind, state from voidbot.outbox where kind = 'speech'")
         books = await tx.fetchval("select count(*) from voidbot.reservations where state = 'settled'")
