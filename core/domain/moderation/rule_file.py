@@ -48,7 +48,8 @@ SERVES: Mapping[RuleKind, frozenset[Detector]] = {
         {Detector.FLOOD, Detector.MENTIONS, Detector.REACTIONS, Detector.SCRIPTS, Detector.DUPLICATE}
     ),
     RuleKind.WRONG_ROOM: frozenset({Detector.ATTACHMENTS}),
-    RuleKind.BOT_ABUSE: frozenset(),
+    RuleKind.BOT_ABUSE: frozenset({Detector.BOT_ATTACK}),
+    RuleKind.CARE: frozenset({Detector.URGENT}),
     RuleKind.CUSTOM: _SPAM | {Detector.FLOOD, Detector.REACTIONS, Detector.PRIVATE_DATA},
 }
 """What may serve a rule of each kind, besides a model, people and lists of terms."""
@@ -109,6 +110,8 @@ class RuleForm(BaseModel):
             raise ValueError("actions: ask needs no leave; leave it out")
         if self.kind is RuleKind.CUSTOM and StepKind.BAN in self.actions:
             raise ValueError("actions: a rule of your own may not ban; a person can")
+        if self.kind is RuleKind.CARE and (self.ladder or self.actions - {StepKind.NOTE} or self.level is Level.ACT):
+            raise ValueError("actions: being unwell is no offence; a rule of care has note alone, no ladder, no act")
         names = [each if isinstance(each, Detector) else each.name for each in self.detectors]
         if strange := set(names) - SERVES[self.kind] - _EVERYWHERE:
             raise ValueError(f"detectors: {', '.join(sorted(strange))} cannot serve a rule of kind {self.kind}")

@@ -27,6 +27,7 @@ class RuleKind(StrEnum):
     FLOOD = "flood"
     WRONG_ROOM = "wrong-room"
     BOT_ABUSE = "bot-abuse"
+    CARE = "care"
     CUSTOM = "custom"
 
 
