@@ -20,6 +20,7 @@ from bot.clock import SystemClock
 from bot.commands import question_of
 from bot.commands.telling import tell_person
 from bot.kinds import Parts, kinds_of, passes_of
+from bot.moderation_wiring import ModerationParts
 from bot.observability import Metrics, configure_logs
 from bot.readiness import checks_of
 from bot.search_wiring import begin_search, open_search
@@ -153,6 +154,8 @@ async def open_app(
             open_search(settings.search, storage.database, clock, guard=no_transaction_open, embedders=embedders)
         )
         connect_to = connect_model or partial(connect, clock=clock, estimate=estimate, guard=no_transaction_open)
+        notices, metrics = Notices(Voice(catalog.stock)), Metrics()
+        made = {each.name: each for each in front_ends(storage.database, clock, readable)}
         parts = Parts(
             settings=settings,
             clock=clock,
@@ -160,12 +163,20 @@ async def open_app(
             catalog=catalog,
             readable=readable,
             router=Router(_tiers(settings), connect_to, clock, estimate),
-            notices=Notices(Voice(catalog.stock)),
-            front_ends={each.name: each for each in front_ends(storage.database, clock, readable)},
-            metrics=Metrics(),
+            notices=notices,
+            front_ends=made,
+            metrics=metrics,
             desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
             search=search,
             minds=open_minds(),
+            moderation=ModerationParts(
+                clock=clock,
+                readable=readable,
+                voice=notices.voice,
+                front_ends=made,
+                metrics=metrics,
+                fault=fault,
+            ),
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
@@ -239,6 +250,7 @@ def _receiver(parts: Parts) -> Receiver:
         language=parts.settings.language,
         account_hash=parts.desk.key.person,
         policy=parts.settings.archive.policy,
+        moderate=parts.moderation.warden.watch,
         observe=parts.metrics.observe,
         fault=parts.fault,
     )

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from bot.commands import COMMANDS
 from bot.commands.dispatch import Dispatcher
 from bot.commands.spec import Services
+from bot.moderation_wiring import ModerationParts
 from bot.observability import Metrics
 from bot.pass_wiring import PassParts
 from bot.search_wiring import SearchParts, search_kinds
@@ -61,6 +62,7 @@ class Parts:
     desk: Desk
     search: SearchParts
     minds: StateService
+    moderation: ModerationParts
     fault: Fault
 
 
@@ -89,7 +91,7 @@ def kinds_of(parts: Parts) -> dict[str, AnyKind]:
         Kind(name="retract", pool="upkeep", payload=RetractWork, run=traced(retracting.run), timeout_s=600),
         Kind(name="sync_source", pool="upkeep", payload=SourceWork, run=traced(syncs.run), timeout_s=1800),
     ]
-    return {kind.name: kind for kind in (*found, *vectors, passes_of(parts).kind)}
+    return {kind.name: kind for kind in (*found, *vectors, *parts.moderation.kinds(), passes_of(parts).kind)}
 
 
 def passes_of(parts: Parts) -> PassParts:
@@ -177,6 +179,7 @@ def _dispatcher(parts: Parts) -> Dispatcher:
         table=COMMANDS,
         privacy=parts.desk,
         minds=parts.minds,
+        moderation=parts.moderation.desk,
         vectors=parts.search.embedders,
         archiving=parts.settings.archive.policy,
         passes=parts.settings.passes.policy,

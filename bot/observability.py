@@ -150,6 +150,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("guards_total", Form.COUNTER, "answers that a guard changed or refused", ("guard",)),
     Metric("outbox_total", Form.COUNTER, "parts of answers by what became of them", ("platform", "state")),
     Metric("delivery_postcondition_total", Form.COUNTER, "speech that its mind does not know of: a defect"),
+    Metric("signals_total", Form.COUNTER, "what the fast lane found", ("detector", "hint")),
+    Metric("fast_lane_failures_total", Form.COUNTER, "messages that the fast lane could not read: a defect"),
     Metric("moderation_acts_total", Form.COUNTER, "acts of moderation by what became of them", ("state",)),
     Metric("ratelimit_total", Form.COUNTER, "times a platform asked us to pause", ("platform",)),
     Metric("model_seconds", Form.TIMES, "time of a model call", ("model",)),

@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from core.act_ports import ActResult, ModerationPort, NativeEvents
 from core.domain.errors import OutsideRefused, Refused, Unavailable
 from core.domain.ids import RoomKey
 from core.domain.messages import InboundMessage, MessageKind
+from core.domain.moderation.acts import Act, ActKind, Done, Joined, NativeAct, RoomSettings, Standing
 from core.domain.platforms import CommunityReport, LastHeard
 from core.domain.prompt import Completion, Delta, Finish, ModelRequest, Usage
 from core.domain.rooms import RoomKind
@@ -68,6 +70,80 @@ class Shown:
         return self.part.text.text
 
 
+EVERY_ACT = frozenset(ActKind)
+
+
+class RecordingActs(ModerationPort):
+    """What a platform does to members, in memory: keeps each call, knows who stands how, misbehaves by script.
+
+    `standing`: of whom something else is true than that they are plain members. `gone`: messages that are not there.
+    `results`: what `do` answers instead of doing it, first come first. `lost`: so many are done and not confirmed.
+    `directs`: who can be written to, with their room. `down`: it does not answer a look.
+    """
+
+    def __init__(self, name: str = "console", *, removes: bool = False) -> None:
+        self._name, self._removes = name, removes
+        self.done: list[Act] = []
+        self.looks = 0
+        self.standing: dict[str, Standing] = {}
+        self.gone: set[str] = set()
+        self.results: deque[ActResult] = deque()
+        self.lost = 0
+        self.directs: dict[str, RoomKey] = {}
+        self.room = RoomSettings()
+        self.natives: list[NativeAct] = []
+        self.down = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def can(self) -> frozenset[ActKind]:
+        return EVERY_ACT
+
+    @property
+    def ban_removes_words(self) -> bool:
+        return self._removes
+
+    async def look(self, act: Act) -> Standing:
+        self.looks += 1
+        if self.down:
+            raise Unavailable("platform: it does not answer")
+        held = self.standing.get(act.account_ref, Standing(there=True, allowed=EVERY_ACT))
+        return replace(held, message_there=act.message_ref not in self.gone if act.message_ref else None)
+
+    async def do(self, act: Act) -> ActResult:
+        if self.results:
+            return self.results.popleft()
+        self.done.append(act)
+        held = self.standing.get(act.account_ref, Standing(there=True, allowed=EVERY_ACT))
+        match act.kind:
+            case ActKind.DELETE:
+                self.gone.add(act.message_ref)
+            case ActKind.TIMEOUT | ActKind.LIFT_TIMEOUT:
+                self.standing[act.account_ref] = replace(held, timed_out_until=act.until)
+            case ActKind.BAN | ActKind.UNBAN:
+                self.standing[act.account_ref] = replace(held, banned=act.kind is ActKind.BAN, there=False)
+            case ActKind.KICK:
+                self.standing[act.account_ref] = replace(held, there=False)
+            case _:
+                pass
+        if self.lost:
+            self.lost -= 1
+            return Ambiguous("the answer was lost")
+        return Done()
+
+    async def settings(self, room: RoomKey, community_ref: str) -> RoomSettings:
+        return self.room
+
+    async def open_direct(self, account_ref: str) -> RoomKey | None:
+        return self.directs.get(account_ref)
+
+    async def native_since(self, community_ref: str, since: datetime) -> Sequence[NativeAct]:
+        return [each for each in self.natives if each.at >= since]
+
+
 class RecordingFrontEnd(FrontEnd):
     """A platform in memory: keeps what it shows, folds nonces or not, and misbehaves by script.
 
@@ -96,6 +172,7 @@ class RecordingFrontEnd(FrontEnd):
         self.before_send: Callable[[], None] = lambda: None
         self.files: dict[str, bytes | Exception] = {}
         self.fetched: list[str] = []
+        self.acts = RecordingActs(name)
 
     @property
     def name(self) -> str:
@@ -240,6 +317,27 @@ class WordEmbedder(Embedder):
             numbers[int.from_bytes(drawn[:4], "big") % len(numbers)] += 1.0
         length = math.hypot(*numbers)
         return tuple(number / length for number in numbers)
+
+
+class RememberingEvents(NativeEvents):
+    """Who is told of joins and acts of others: keeps all of it, and may be `down`."""
+
+    def __init__(self) -> None:
+        self.joins: list[Joined] = []
+        self.acts: list[NativeAct] = []
+        self.down = False
+
+    async def joined(self, event: Joined) -> None:
+        self._ask()
+        self.joins.append(event)
+
+    async def acted(self, event: NativeAct) -> None:
+        self._ask()
+        self.acts.append(event)
+
+    def _ask(self) -> None:
+        if self.down:
+            raise Unavailable("store: down")
 
 
 class RememberingPlatform(PlatformMemory):

@@ -2,6 +2,7 @@
 
 from bot.commands import (
     admins,
+    cases,
     forgetting,
     keeping,
     members,
@@ -9,6 +10,7 @@ from bot.commands import (
     money,
     passing,
     privacy,
+    rules,
     setup,
     summarize,
     unasked,
@@ -107,6 +109,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
             Option("plan", OptionType.WORD, "the plan of the preview, to go ahead"),
         ),
     ),
+    CommandSpec(path="rules", summary="the rules of this community", handler=rules.rules),
     CommandSpec(path="usage", summary="limits, what is used, when it returns", handler=members.usage),
     CommandSpec(
         path="help",
@@ -211,6 +214,39 @@ COMMANDS: tuple[CommandSpec, ...] = (
             Option("act", OptionType.WORD, "what to do; list, unless said", choices=unasked.ACTS),
             Option("id", OptionType.WORD, "which one, as list shows it"),
             Option("reason", OptionType.WORD, "why it is denied, in quotes"),
+        ),
+    ),
+    CommandSpec(
+        path="void rules",
+        summary="the rules I watch by, how far each goes, what is watched",
+        handler=rules.void_rules,
+        access=Access.ADMIN,
+        options=(
+            Option("act", OptionType.WORD, "what to do; list, unless said", choices=rules.ACTS),
+            Option("id", OptionType.WORD, "which rule"),
+            Option("level", OptionType.WORD, "how far it goes", choices=rules.LEVELS),
+            Option("threshold", OptionType.WORD, "from what on: detector=number"),
+            Option("exempt", OptionType.WORD, "whom it leaves alone: room=NUMBER, person=NUMBER, a minus takes it out"),
+            Option("set", OptionType.WORD, "dry-run, watch: on or off; brake: how many acts an hour"),
+            Option("rules", OptionType.WORD, "to import: what export gave, in quotes"),
+            Option("reason", OptionType.WORD, "why, in quotes"),
+        ),
+    ),
+    CommandSpec(
+        path="void cases",
+        summary="what the staff should look at: list, show, take, decide",
+        handler=cases.void_cases,
+        access=Access.MODERATOR,
+        options=(
+            Option("act", OptionType.WORD, "what to do; list, unless said", choices=cases.ACTS),
+            Option("id", OptionType.WORD, "which case, as list shows it"),
+            Option("step", OptionType.WORD, "what is to be done: warn, delete, timeout 1h, kick, ban 7d; in quotes"),
+            Option("member", OptionType.WORD, "whom, to do something without a case"),
+            Option("rule", OptionType.WORD, "under which rule; only those of it"),
+            Option("severity", OptionType.NUMBER, "only from this severity on"),
+            Option("mine", OptionType.FLAG, "yes: only what I have taken", choices=("yes", "no")),
+            Option("version", OptionType.NUMBER, "the case as you have seen it"),
+            Option("reason", OptionType.WORD, "why, in quotes; the member is told"),
         ),
     ),
     CommandSpec(

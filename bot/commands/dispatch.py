@@ -25,7 +25,12 @@ from core.store import audit, inbox, jobs, places
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
 
-_WHO = {Access.MEMBER: "members", Access.ADMIN: "administrators", Access.OPERATOR: "operators"}
+_WHO = {
+    Access.MEMBER: "members",
+    Access.MODERATOR: "moderators",
+    Access.ADMIN: "administrators",
+    Access.OPERATOR: "operators",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,7 @@ class Dispatcher:
             tz=ZoneInfo(community.timezone),
             admin=turn.admin,
             operator=turn.operator,
+            moderator=turn.moderator,
             message_ref=turn.asked_reply_to,
             now=self.clock.now(),
             front_end=turn.front_end,

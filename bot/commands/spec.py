@@ -13,6 +13,7 @@ from core.domain.passes import PassPolicy
 from core.domain.retrieval import Near, Query
 from core.domain.rooms import Room
 from core.domain.speech import ReceiptSource
+from core.moderation.desk import ModerationDesk
 from core.privacy.desk import Desk
 from core.prompt.stock import StockCatalog
 from core.providers.router import Router
@@ -25,6 +26,7 @@ class Access(StrEnum):
     """Who may use a command."""
 
     MEMBER = "member"
+    MODERATOR = "moderator"
     ADMIN = "admin"
     OPERATOR = "operator"
 
@@ -72,6 +74,7 @@ class CommandCall:
     tz: ZoneInfo
     admin: bool
     operator: bool
+    moderator: bool
     message_ref: str | None
     now: datetime
     turn_id: TurnId
@@ -83,6 +86,8 @@ class CommandCall:
     def access(self) -> frozenset[Access]:
         """What this person may use."""
         held = {Access.MEMBER}
+        if self.moderator or self.admin or self.operator:
+            held.add(Access.MODERATOR)
         if self.admin or self.operator:
             held.add(Access.ADMIN)
         if self.operator:
@@ -124,6 +129,7 @@ class Services:
     table: "Sequence[CommandSpec]"
     privacy: Desk
     minds: StateService
+    moderation: ModerationDesk
     vectors: Collection[str] = ()
     archiving: ArchivePolicy = ROOMS_ALONE
     passes: PassPolicy = field(default_factory=PassPolicy)

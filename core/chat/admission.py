@@ -20,7 +20,7 @@ class Unwelcome(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """One event with what the store knows of its room and person."""
+    """One event with what the store knows of its room and person. `first`: the person was never heard before."""
 
     message: InboundMessage
     room: Room
@@ -31,6 +31,7 @@ class Arrival:
     limits: PersonLimits
     trace: str
     policy: ArchivePolicy = ROOMS_ALONE
+    first: bool = False
 
     @property
     def decision(self) -> Keep | Skip:

@@ -73,7 +73,7 @@ class ProxyWatch:
 
 
 def _owned(copy: InboundMessage, original: InboundMessage) -> InboundMessage:
-    """Return the copy as its writer's: their account, and what it was meant for."""
+    """Return the copy as its writer's: their account and standing, and what it was meant for."""
     return replace(
         copy,
         origin=Origin.PROXIED,
@@ -82,4 +82,5 @@ def _owned(copy: InboundMessage, original: InboundMessage) -> InboundMessage:
         username=original.username,
         addressed_by=original.addressed_by,
         reply_to=copy.reply_to or original.reply_to,
+        moderator=original.moderator or original.admin or original.operator,
     )

@@ -1,7 +1,7 @@
 """Intake: one transaction stores an event, decides by all gates and queues the work (TX A)."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -28,10 +28,15 @@ from core.ports import Accepted, Clock
 from core.prompt.stock import StockKey
 from core.store import access, budgets, decisions, inbox, jobs, people, places, proxies, rates
 from core.store.engine import Database, Tx
+from core.store.places import Place
 
 CONFLICT_TRIES = 5
 _MACHINES = frozenset({Origin.SELF, Origin.BOT, Origin.WEBHOOK, Origin.CHANNEL})
 """Whose words are never quoted as a person's."""
+
+
+async def _nobody(tx: Tx, arrival: Arrival) -> None:
+    """Nobody looks after what is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,8 @@ class Receiver:
     question of an `/ask` and whether its answer is private; None for any other command. `operators`: people
     who may operate the bot, as platform:account. `timezone`, `language`: of new communities.
     `account_hash`: under which the ledger of erasures knows an account. `policy`: what the operator lets be archived.
-    `watch`: what was said in the last seconds, to tell copies from originals. `fault`: for crash tests.
+    `watch`: what was said in the last seconds, to tell copies from originals. `moderate`: looks at what was said, in
+    the same transaction, and changes nothing about the answer. `fault`: for crash tests.
     """
 
     database: Database
@@ -58,6 +64,7 @@ class Receiver:
     account_hash: Callable[[str, str], str] = lambda platform, account_ref: ""
     policy: ArchivePolicy = ROOMS_ALONE
     watch: ProxyWatch = field(default_factory=ProxyWatch)
+    moderate: Callable[[Tx, Arrival], Awaitable[None]] = _nobody
     observe: Observe = lambda name, value, labels: None
     fault: Fault = lambda point: None
 
@@ -100,6 +107,7 @@ class Receiver:
                 return Accepted("no_speech", SilenceReason.NOT_ADDRESSED, 0)
             if message.kind is MessageKind.REACTION:
                 await keep_reaction(tx, place, message, lambda: self._arrive(tx, message))
+                await self._moderate_reaction(tx, place, message)
                 return Accepted("no_speech", SilenceReason.NOT_ADDRESSED, place.room.id)
         arrival = await self._arrive(tx, message)
         if message.front_end in self.keeps_doors and not await access.may_enter(tx, arrival.room.id, arrival.person_id):
@@ -111,6 +119,7 @@ class Receiver:
                 return Accepted("no_speech", SilenceReason.DUPLICATE, arrival.room.id, duplicate=True)
             case MessageKind.EDIT:
                 added = await apply_edit(tx, arrival, self.clock.now())
+                await self.moderate(tx, arrival)
                 if added is not None:
                     return await self._answer(tx, arrival, added)
             case MessageKind.DELETE:
@@ -153,7 +162,14 @@ class Receiver:
             limits=parse_limits(person.limits),
             trace=secrets.token_hex(8),
             policy=self.policy,
+            first=person.met,
         )
+
+    async def _moderate_reaction(self, tx: Tx, place: Place, message: InboundMessage) -> None:
+        """Look at a reaction of somebody who is known; nobody is met by one."""
+        person = await people.find_person(tx, message.room.platform, message.person_ref, place.community.id)
+        if person is not None and person.member and not person.erasing and message.live:
+            await self.moderate(tx, await self._arrive(tx, message))
 
     async def _take(self, tx: Tx, arrival: Arrival, pair: Pair) -> Accepted:
         if pair.original is not None or pair.copy is not None:
@@ -165,6 +181,7 @@ class Receiver:
         if self._is_talk(arrival.message) and not await self._keep(tx, arrival, pair):
             await inbox.withdraw(tx, inbox_id)
             return _silent(arrival, SilenceReason.TRIGGER_DELETED)
+        await self.moderate(tx, arrival)
         joined = await self._join(tx, arrival, inbox_id)
         if joined is not None:
             return Accepted("reply", None, arrival.room.id, joined)

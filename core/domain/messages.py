@@ -128,7 +128,8 @@ class InboundMessage:
     `surroundings` describe the room where the platform does; `answer_token` goes back with the answer.
     `edited_at`: the platform's time of an edit, None where it gives none. `more_refs`: messages that a deletion takes
     along with `message_id`. `reaction`: on the message that `reply_to` names. `webhook_ref`: the webhook that wrote.
-    `passed_over`: it came in a gap of which newer questions are answered instead.
+    `passed_over`: it came in a gap of which newer questions are answered instead. `admin`, `moderator`: may administer
+    the community, or look after its members and what they write, as the platform says.
     """
 
     front_end: str
@@ -163,6 +164,7 @@ class InboundMessage:
     quiet_window: bool = True
     admin: bool = False
     operator: bool = False
+    moderator: bool = False
 
     @property
     def voice_alone(self) -> bool:

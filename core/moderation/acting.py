@@ -21,9 +21,10 @@ from core.domain.moderation.sanctions import ActId, ActRefusal, ActState, Alread
 from core.jobs.executor import Fault, JobContext, Observe
 from core.moderation.cards import Cards
 from core.moderation.casework import Casework
+from core.moderation.staffroom import tell_staff
 from core.moderation.work import ACT_TRIES, ActWork, inform_job
 from core.ports import Ambiguous, RetryAfter, SendRefused, Unsent
-from core.store import acts, archive, cases, jobs, ledger, people, places
+from core.store import acts, archive, cases, jobs, ledger, people, places, review
 from core.store.acts import PlannedAct
 from core.store.engine import Tx
 
@@ -189,6 +190,9 @@ class Acting:
             case = await self.casework.settle(tx, planned.case_id)
             if case is not None:
                 await self.cards.bring_up_to_date(tx, case)
+            if case is not None and case.status.waits:
+                why = f"Case {case.id} waits for you again: what was decided could not be done ({answer})."
+                await tell_staff(tx, case.community_id, why, f"again:{case.id}:{case.version}")
 
 
 async def _reason(tx: Tx, planned: PlannedAct) -> str:
@@ -204,9 +208,11 @@ async def _is_changed(tx: Tx, planned: PlannedAct) -> bool:
     """Return whether any evidence of an act's case says something else now than when it was found."""
     if planned.case_id is None:
         return False
-    for evidence in await cases.list_evidence(tx, planned.case_id):
-        if evidence.text is not None and await archive.says_otherwise(
-            tx, evidence.room_id, evidence.ref, evidence.text
-        ):
+    for each in await cases.list_evidence(tx, planned.case_id):
+        if each.text is None:
+            continue
+        if await archive.says_no_more(tx, each.room_id, each.ref, each.text):
+            return True
+        if await review.says_no_more(tx, each.room_id, each.ref, each.text):
             return True
     return False

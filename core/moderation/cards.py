@@ -70,7 +70,7 @@ class Cards:
             reply_to=None,
             text=await self.text(tx, case, staff, shown=shown),
             audience=(sources if shown else frozenset()) | {staff.id},
-            dedupe=f"case:{case.id}:{case.version if case.card_id else 0}",
+            dedupe=f"case:{case.id}",
         )
         outbox_id = await outbox.add(tx, draft, community_id=staff.community_id, trace=f"case:{case.id}", asked_at=None)
         if outbox_id is None:
@@ -97,10 +97,9 @@ class Cards:
         await outbox.add_receipt(tx, outbox_id, receipt, room_id=staff.id, person_id=None, job_id=job_id)
 
     async def bring_up_to_date(self, tx: Tx, case: Case) -> None:
-        """Have the card of a case say how it stands; one that waits again is shown anew."""
-        if case.card_id is None or case.status.waits:
-            await self.show(tx, case)
+        """Have the card of a case say how it stands; where there is none yet, show it if its level says so."""
         if case.card_id is None:
+            await self.show(tx, case)
             return
         row = await outbox.find_by_id(tx, case.card_id)
         if row is not None:

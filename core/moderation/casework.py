@@ -17,6 +17,7 @@ from core.domain.moderation.rule_file import SENSITIVE
 from core.domain.moderation.rules import Level, Rule, Step, StepKind
 from core.domain.moderation.sanctions import ActState, SanctionKind, SanctionOrigin, strikes
 from core.domain.moderation.signals import Signal, Watched
+from core.domain.rooms import Room
 from core.moderation.rulebook import Book, Rulebook
 from core.moderation.work import act_job, case_job, inform_job
 from core.ports import Clock
@@ -156,7 +157,33 @@ class Casework:
         await cases.add_event(tx, case.id, by, said, details)
         return done
 
-    async def _approve(self, tx: Tx, case: Case, step: Step, by: PersonId, reason: str) -> Case | None:
+    async def sanction(
+        self, tx: Tx, room: Room, subject_id: PersonId, rule_id: str, step: Step, *, by: PersonId, reason: str
+    ) -> Case:
+        """Do what one of the staff has decided without a case being there: through a case, so that it counts.
+
+        Raises:
+            InputRejected: There is no such rule, or the step cannot be taken.
+        """
+        book = await self.rulebook.load(tx, room.community_id)
+        rule = book.find(rule_id)
+        if rule is None:
+            raise InputRejected(f"rule: there is no rule {rule_id}; /rules lists them")
+        if subject_id == by:
+            raise InputRejected("member: that is you")
+        case = await cases.open_case(
+            tx, room.community_id, rule, Lane.STAFF, subject_id, about_staff=False, dry=book.switches.dry
+        )
+        await cases.add_event(tx, case.id, by, "opened", {"lane": Lane.STAFF})
+        done = await self._approve(tx, case, step, by, reason, room)
+        if done is None:
+            raise Conflict(f"case {case.id}: it has changed")
+        await cases.add_event(tx, case.id, by, "approved", {"step": step_words(step)})
+        return done
+
+    async def _approve(
+        self, tx: Tx, case: Case, step: Step, by: PersonId, reason: str, room: Room | None = None
+    ) -> Case | None:
         if step.kind is StepKind.ASK:
             raise InputRejected("step: say what is to be done: note, warn, delete, timeout 1h, kick, ban")
         if case.subject_id is None:
@@ -165,10 +192,21 @@ class Casework:
         if rule is None:
             raise InputRejected(f"id: the rule of case {case.id} is not there any more")
         book = await self.rulebook.load(tx, case.community_id)
-        return await self._apply(tx, case, rule, step, by=by, approver=f"person:{by}", reason=reason, book=book)
+        approver = f"person:{by}"
+        return await self._apply(tx, case, rule, step, by=by, approver=approver, reason=reason, book=book, room=room)
 
     async def _apply(
-        self, tx: Tx, case: Case, rule: Rule, step: Step, *, by: PersonId | None, approver: str, reason: str, book: Book
+        self,
+        tx: Tx,
+        case: Case,
+        rule: Rule,
+        step: Step,
+        *,
+        by: PersonId | None,
+        approver: str,
+        reason: str,
+        book: Book,
+        room: Room | None = None,
     ) -> Case | None:
         """Write what is done into the ledger, plan the acts, and mark the case decided."""
         if case.dry_run or book.switches.dry:
@@ -182,7 +220,7 @@ class Casework:
         digest = await cases.evidence_hash(tx, case.id)
         now = self.clock.now()
         base = _Sanctioning(case=done, subject=subject, rule=rule, approver=approver, digest=digest, reason=reason)
-        planned = await self._plan_main(tx, base, step, now, automatic=by is None)
+        planned = await self._plan_main(tx, base, step, now, room, automatic=by is None)
         if StepKind.DELETE in step.kinds:
             await self._plan_deletes(tx, done, rule, automatic=by is None, base=base)
             planned = True
@@ -190,8 +228,13 @@ class Casework:
             return done
         return await self.settle(tx, done.id)
 
-    async def _plan_main(self, tx: Tx, base: "_Sanctioning", step: Step, now: datetime, *, automatic: bool) -> bool:
-        """Add strike and sanction of a step; plan its act. Return whether there is one to wait for."""
+    async def _plan_main(
+        self, tx: Tx, base: "_Sanctioning", step: Step, now: datetime, room: Room | None, *, automatic: bool
+    ) -> bool:
+        """Add strike and sanction of a step; plan its act. Return whether there is one to wait for.
+
+        `room`: where the act is done if the case holds no message.
+        """
         until = None if step.term is None else now + step.term
         if step.kind is not StepKind.NOTE:
             await ledger.add(tx, base.row(SanctionKind.STRIKE, now + base.rule.expiry))
@@ -199,9 +242,10 @@ class Casework:
             return False
         sanction_id = await ledger.add(tx, base.row(SanctionKind(step.kind.value), until))
         evidence = await cases.list_evidence(tx, base.case.id)
-        if sanction_id is None or not evidence:
+        if evidence:
+            room = await places.load_room(tx, evidence[-1].room_id)
+        if sanction_id is None or room is None:
             return False
-        room = await places.load_room(tx, evidence[-1].room_id)
         kind = ActKind.SLOW if step.kind is StepKind.SLOW else ON_PLATFORM.get(step.kind)
         if kind is None:
             front_end = room.key.platform

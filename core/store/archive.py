@@ -157,6 +157,19 @@ async def says_otherwise(tx: Tx, room_id: RoomId, platform_ref: str, text: str) 
     )
 
 
+async def says_no_more(tx: Tx, room_id: RoomId, platform_ref: str, text: str) -> bool:
+    """Return whether a message is archived, and these words stand in it no longer."""
+    return bool(
+        await tx.fetchval(
+            "select exists (select 1 from voidbot.messages where room_id = $1 and platform_ref = $2"
+            " and deleted_at is null and position($3 in text) = 0)",
+            room_id,
+            platform_ref,
+            clean(text),
+        )
+    )
+
+
 _BURY = """
 update voidbot.messages set text = '', forwarded_from = '', deleted_at = voidbot.now(), delete_reason = $3,
   index_state = 'queued'
@@ -257,16 +270,23 @@ USABLE = """
 _TRANSCRIPT = f"""
 {COLUMNS} from (
     select * from voidbot.messages m where m.room_id = $2 and m.deleted_at is null and m.sent_at > $4
+      and ($5::timestamptz is null or m.sent_at < $5)
     order by m.sent_at desc, m.id desc limit $3) m
 {JOINS} where {USABLE} order by m.sent_at, m.id"""
 _BY_REF = f"{COLUMNS} from voidbot.messages m {JOINS} where {USABLE} and m.room_id = $2 and m.platform_ref = $3"
 
 
 async def list_transcript(
-    tx: Tx, readable: Sequence[RoomId], room_id: RoomId, *, limit: int, since: datetime
+    tx: Tx,
+    readable: Sequence[RoomId],
+    room_id: RoomId,
+    *,
+    limit: int,
+    since: datetime,
+    until: datetime | None = None,
 ) -> list[ArchivedMessage]:
-    """Return the room's last messages since then, oldest first, as far as `readable` allows."""
-    return [message_of(row) for row in await tx.fetch(_TRANSCRIPT, readable, room_id, limit, since)]
+    """Return the room's last messages since then, or between the two, oldest first, as far as `readable` allows."""
+    return [message_of(row) for row in await tx.fetch(_TRANSCRIPT, readable, room_id, limit, since, until)]
 
 
 async def find_message(

@@ -275,6 +275,18 @@ async def list_cases(tx: Tx, community_id: CommunityId, wanted: CaseFilter) -> l
     return [_case(row) for row in rows]
 
 
+async def list_fresh(tx: Tx, community_id: CommunityId, subject_id: PersonId) -> list[Case]:
+    """Return the cases about somebody that wait and began within the last minute; locked until the end."""
+    rows = await tx.fetch(
+        f"select {_COLUMNS} from voidbot.cases where community_id = $1 and subject_id = $2"
+        " and status in ('open', 'assigned') and created_at > voidbot.now() - interval '60 seconds'"
+        " order by id for update",
+        community_id,
+        subject_id,
+    )
+    return [_case(row) for row in rows]
+
+
 async def let_go(tx: Tx) -> Sequence[CaseId]:
     """Open cases again that somebody took and did not decide for a day; return them."""
     return [CaseId(row["id"]) for row in await tx.fetch(_STALE)]

@@ -31,6 +31,7 @@ async def add(
     payload: dict[str, object] = {
         "admin": message.admin,
         "operator": message.operator,
+        "moderator": message.moderator,
         "album": message.album_id,
         "files": files_of(message) if keep_text else [],
     }
@@ -156,6 +157,7 @@ class TurnRow:
     asked_at: datetime
     admin: bool
     operator: bool
+    moderator: bool
     account: str
     name: str
     limits: PersonLimits
@@ -214,6 +216,7 @@ def _turn_of(row: Row) -> TurnRow:
         asked_at=row["first_sent"] or row["opened_at"],
         admin=bool(payload.get("admin")),
         operator=bool(payload.get("operator")),
+        moderator=bool(payload.get("moderator")),
         account=row["account_ref"],
         name=row["name"],
         limits=parse_limits(row["limits"]),

@@ -1,0 +1,153 @@
+"""Moderation at intake: what code finds in a message becomes a case in the transaction that stores the message.
+
+It blocks nothing: where it fails, that is counted, and the message goes on to whoever answers and to the slow lane.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from core.chat.admission import Arrival
+from core.domain.messages import InboundMessage, MessageKind, Origin, ReactionChange
+from core.domain.moderation.cases import Lane
+from core.domain.moderation.rules import Detector, Rule
+from core.domain.moderation.signals import Signal, Watched
+from core.jobs.executor import Observe
+from core.moderation.casework import PEOPLE_ALONE, Breach, Casework, strongest
+from core.moderation.fast.lane import FastLane
+from core.moderation.fast.windows import Windows
+from core.moderation.rulebook import Book
+from core.store import mod_rules, review
+from core.store.engine import Tx
+
+log = structlog.get_logger()
+
+HELD = {
+    Origin.BOT: "written by a program",
+    Origin.WEBHOOK: "written by a webhook",
+    Origin.CHANNEL: "written in the name of a channel",
+}
+"""Why a person decides about what no person is known to have written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warden:
+    """What watching needs. `windows`: what was said in the last minutes, for the whole process."""
+
+    lane: FastLane
+    casework: Casework
+    windows: Windows = field(default_factory=Windows)
+    observe: Observe = lambda name, value, labels: None
+
+    async def watch(self, tx: Tx, arrival: Arrival) -> None:
+        """Look at one message, edit or reaction of a watched room; open or join the case that it makes."""
+        message, room = arrival.message, arrival.room
+        if message.origin is Origin.SELF or not await mod_rules.is_watched(tx, room.id):
+            return
+        community = arrival.community
+        book = await self.casework.rulebook.load(tx, community.id, community.settings_version)
+        rules = [rule for rule in book.rules if _holds(rule, arrival)]
+        if message.kind is MessageKind.REACTION:
+            await self._judge(tx, arrival, book, rules, reacted(arrival), self._reactions(arrival, rules))
+            return
+        watched = watched_of(arrival)
+        signals = self._read(watched, rules)
+        if not is_exempt(message):
+            await self._judge(tx, arrival, book, rules, watched, signals)
+        if not arrival.keeps and not arrival.opted_out and _is_reviewed(rules):
+            await review.add(tx, watched, arrival.person_id, message.reply_to)
+
+    def _read(self, watched: Watched, rules: Sequence[Rule]) -> list[Signal]:
+        return self._guarded(lambda: self.lane.read(watched, self.windows, rules))
+
+    def _reactions(self, arrival: Arrival, rules: Sequence[Rule]) -> list[Signal]:
+        message = arrival.message
+        change = message.reaction
+        if change is None or change.change is ReactionChange.CLEAR or is_exempt(message):
+            return []
+        return self._guarded(lambda: self.lane.read_reactions(reacted(arrival), change.emoji, self.windows, rules))
+
+    def _guarded(self, read: Callable[[], list[Signal]]) -> list[Signal]:
+        try:
+            return read()
+        except Exception as exc:  # noqa: BLE001  # a detector is never worth a message
+            self.observe("fast_lane_failures_total", 1, {})
+            log.error("fast_lane.failed", error=type(exc).__name__)
+            return []
+
+    def _count(self, signal: Signal) -> None:
+        hint = "yes" if signal.finding.hint else "no"
+        self.observe("signals_total", 1, {"detector": signal.finding.detector.value, "hint": hint})
+
+    async def _judge(
+        self,
+        tx: Tx,
+        arrival: Arrival,
+        book: Book,
+        rules: Sequence[Rule],
+        watched: Watched,
+        signals: list[Signal],
+    ) -> None:
+        """Let the gravest signal decide under which rule it is a case; hints alone are kept without one."""
+        main = strongest(signals)
+        for signal in signals:
+            tx.on_commit(partial(self._count, signal))
+        if main is None:
+            await mod_rules.add_signals(tx, watched, [(signal, None) for signal in signals])
+            return
+        rule = next(rule for rule in rules if rule.id == main.rule_id)
+        origin = arrival.message.origin
+        hold = "" if origin in PEOPLE_ALONE else HELD.get(origin, "not written by a person")
+        breach = Breach(message=watched, rule=rule, signals=tuple(signals))
+        await self.casework.take_in(tx, book, breach, Lane.FAST, hold=hold)
+
+
+def is_exempt(message: InboundMessage) -> bool:
+    """Return whether its author is nobody whom code may open a case about: they look after the room themselves."""
+    return message.admin or message.operator or message.moderator
+
+
+def watched_of(arrival: Arrival) -> Watched:
+    """Return a message or edit as it is looked at: everything that was said, with quoted blocks."""
+    message = arrival.message
+    return Watched(
+        community_id=arrival.community.id,
+        room_id=arrival.room.id,
+        ref=message.message_id,
+        revision=message.revision,
+        person_id=arrival.person_id,
+        at=message.sent_at,
+        text="\n".join(filter(None, (message.text, *message.quotes))),
+        display_name=message.display_name,
+        attachments=message.attachments,
+        forwarded=bool(message.forwarded_from),
+        edited=message.kind is MessageKind.EDIT,
+        first=arrival.first,
+        marks=message.marks,
+    )
+
+
+def reacted(arrival: Arrival) -> Watched:
+    """Return a reaction as something of its giver, at the message that it stands on; it has no words."""
+    message = arrival.message
+    return Watched(
+        community_id=arrival.community.id,
+        room_id=arrival.room.id,
+        ref=message.reply_to or message.message_id,
+        revision=0,
+        person_id=arrival.person_id,
+        at=message.received_at,
+        text="",
+        display_name=message.display_name,
+        marks=message.marks,
+    )
+
+
+def _holds(rule: Rule, arrival: Arrival) -> bool:
+    return rule.holds_in(arrival.room.id) and arrival.person_id not in rule.exempt.people
+
+
+def _is_reviewed(rules: Sequence[Rule]) -> bool:
+    return any(rule.use_of(Detector.MODEL) is not None for rule in rules)
