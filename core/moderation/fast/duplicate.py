@@ -3,6 +3,8 @@
 Parameters: `rooms`, `rooms_s`, `people`, `people_s`, `similarity`.
 """
 
+from datetime import timedelta
+
 from core.domain.moderation.rules import Detector
 from core.domain.moderation.signals import Finding
 from core.moderation.fast.look import Look
@@ -12,20 +14,29 @@ from core.moderation.fast.windows import Said
 ROOMS, ROOMS_S = 3, 120
 PEOPLE, PEOPLE_S = 4, 300
 SIMILARITY = 0.85
+LONGEST = timedelta(hours=1)
+"""Nothing older is compared, whatever a rule says."""
 
 
 def find(look: Look) -> Finding | None:
     """Return the copies that a message is one of."""
-    message, sketch = look.message, look.reading.sketch
-    if not sketch:
+    if not look.reading.sketch:
         return None
     near = look.number("similarity", SIMILARITY)
-    alike: dict[tuple[int, str], Said] = {}
+    compared = look.reading.once("alike", lambda: _alike(look))
+    alike = [each for each, how_near in compared if how_near >= near]
+    return _in_rooms(look, alike) or _by_newcomers(look, alike)
+
+
+def _alike(look: Look) -> list[tuple[Said, float]]:
+    """Return each remembered message of the last minutes that may be near, with how near it is."""
+    message, sketch = look.message, look.reading.sketch
+    since = message.at - LONGEST
+    held: dict[tuple[int, str], Said] = {}
     for each in look.windows.like(message.community_id, look.reading.keys):
-        key = (each.room_id, each.ref)
-        if key not in alike and (each.sketch == sketch or similarity(each.sketch, sketch) >= near):
-            alike[key] = each
-    return _in_rooms(look, list(alike.values())) or _by_newcomers(look, list(alike.values()))
+        if since < each.at:
+            held.setdefault((each.room_id, each.ref), each)
+    return [(each, similarity(each.sketch, sketch)) for each in held.values()]
 
 
 def _in_rooms(look: Look, alike: list[Said]) -> Finding | None:

@@ -20,6 +20,7 @@ _APOSTROPHES = "'’‘ʼ`′"
 _SIGNS = {"0": "o", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "9": "g", "@": "a", "$": "s", "€": "e", "!": "i"}
 _AS_I = str.maketrans({**_SIGNS, "1": "i", "|": "i"})
 _AS_L = str.maketrans({**_SIGNS, "1": "l", "|": "l"})
+_SIGNED = frozenset("@$€!|")
 _EDGES = '.,;:?!"()[]{}<>*_~-–—…#/\\«»„“”¿¡'
 _WORD = re.compile(r"[^\W_]+")
 _MARKS = re.compile(r"[\W_]+")
@@ -80,44 +81,56 @@ class Folded:
         self.words: list[str] = []
         self.places: list[int] = []
         self.variants: dict[str, tuple[int, int]] = {}
+        self._stretched = _STRETCHED.search(self.text) is not None
+        self._known: dict[str, tuple[str, ...]] = {}
+        chunks = self.text.split()
         run: list[str] = []
-        for place, chunk in enumerate(self.text.split()):
+        for place, chunk in enumerate(chunks):
             if len(chunk) == 1:
                 run.append(chunk)
             elif run:
                 self._join(run, place)
                 run = []
-            if chunk.isalpha() and chunk.isascii():
-                self._add(chunk, place)
+            if chunk.isalpha() and not self._stretched:
+                self.words.append(chunk)
+                self.places.append(place)
             else:
-                self._take_apart(chunk, place)
-        self._join(run, len(self.text.split()) if run else 0)
-
-    def _add(self, word: str, place: int) -> None:
-        self.words.append(word)
-        self.places.append(place)
-        if _STRETCHED.search(word):
-            self._vary(_STRETCHED.sub(r"\1", word), place, place)
-            self._vary(_STRETCHED.sub(r"\1\1", word), place, place)
+                words = self._known.get(chunk)
+                if words is None:
+                    words = self._known[chunk] = self._take_apart(chunk, place)
+                self.words += words
+                self.places += [place] * len(words)
+        self._join(run, len(chunks))
 
     def _vary(self, word: str, first: int, last: int) -> None:
         if len(self.variants) < _MOST_VARIANTS:
             self.variants.setdefault(word, (first, last))
 
-    def _take_apart(self, chunk: str, place: int) -> None:
+    def _take_apart(self, chunk: str, place: int) -> tuple[str, ...]:
+        """Return the words of what stands between two spaces, and note what else it can be read as."""
         plain = chunk.strip(_EDGES)
         if plain.isalpha():
-            self._add(plain, place)
+            words: tuple[str, ...] = (plain,)
+        else:
+            words = tuple(unsign(part) for part in _WORD.findall(plain))
+            if len(words) > 2 and all(len(word) == 1 for word in words):
+                words = ("".join(words),)
+            self._read_signs(plain, place)
+        if self._stretched:
+            for word in words:
+                if _STRETCHED.search(word):
+                    self._vary(_STRETCHED.sub(r"\1", word), place, place)
+                    self._vary(_STRETCHED.sub(r"\1\1", word), place, place)
+        return words
+
+    def _read_signs(self, plain: str, place: int) -> None:
+        """Note a chunk as one word: signs as letters, or as mere marks between letters."""
+        if len(plain) > _LONGEST_RUN or len(self.variants) >= _MOST_VARIANTS or not any(map(str.isalpha, plain)):
             return
-        parts = [unsign(part) for part in _WORD.findall(plain)]
-        if len(parts) > 2 and all(len(part) == 1 for part in parts):
-            parts = ["".join(parts)]
-        for part in parts:
-            self._add(part, place)
-        if any(map(str.isalpha, plain)) and len(plain) < _LONGEST_RUN:
-            for table in (_AS_I, _AS_L):
-                for read_as in (plain.translate(table), _MARKS.sub("", plain).translate(table)):
-                    self._vary(_MARKS.sub("", read_as), place, place)
+        for table in (_AS_I, _AS_L) if "1" in plain or "|" in plain else (_AS_I,):
+            self._vary(_MARKS.sub("", plain.translate(table)), place, place)
+            if not _SIGNED.isdisjoint(plain):
+                self._vary(_MARKS.sub("", plain).translate(table), place, place)
 
     def _join(self, run: Sequence[str], end: int) -> None:
         """Read letters that stand alone, one after another, as the words that they spell."""

@@ -9,6 +9,7 @@ from core.domain.messages import Link
 
 MOST_HOSTS = 400
 _HOST = re.compile(r"(?<![\w.@-])[^\W_][\w-]*(?:\.[\w-]+)+", re.UNICODE)
+_DOT = re.compile(r"\.[^\W_]")
 _DEFANGED = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt)\s?[\])}]\s?", re.IGNORECASE)
 _SUFFIX = re.compile(r"^(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)$")
 _SECOND_LEVEL = frozenset({"co", "com", "net", "org", "gov", "edu", "ac", "gob", "or", "ne"})
@@ -62,14 +63,16 @@ def _linked(text: str, links: Sequence[Link]) -> Iterator[Host]:
 
 
 def _written(text: str) -> Iterator[Host]:
-    for match in _HOST.finditer(text):
-        name = _clean(match.group())
-        if name and (name.rpartition(".")[2] not in _FILES or text[match.start() - 3 : match.start()] == "://"):
-            yield Host(name, match.span())
     if "[" in text or "(" in text or "{" in text:
         mended = _DEFANGED.sub(".", text)
         if mended != text:
             yield from (Host(name, None) for match in _HOST.finditer(mended) if (name := _clean(match.group())))
+    if not _DOT.search(text):
+        return
+    for match in _HOST.finditer(text):
+        name = _clean(match.group())
+        if name and (name.rpartition(".")[2] not in _FILES or text[match.start() - 3 : match.start()] == "://"):
+            yield Host(name, match.span())
 
 
 def host_of(url: str) -> str:

@@ -4,6 +4,7 @@ Parameters: `own` (codes or links that lead here).
 """
 
 import re
+from collections.abc import Iterator
 
 from core.domain.moderation.rules import Detector
 from core.domain.moderation.signals import Finding
@@ -20,17 +21,24 @@ _APP = re.compile(r"\btg://join\?invite=([\w-]{4,})", re.IGNORECASE)
 def find(look: Look) -> Finding | None:
     """Return the first invitation that does not lead to where the message stands."""
     own = frozenset(look.words("own"))
-    text = look.message.text[:CAP]
-    if app := _APP.search(text):
-        return look.finding(Detector.INVITES, 1, 1, span=app.span(), what="tg")
-    for match in _ADDRESS.finditer(text):
-        if (where := invitation(match[1], match[2], look.lists.links)) and not _is_own(where, own):
-            return look.finding(Detector.INVITES, 1, 1, span=match.span(), what=where.partition("/")[0])
+    for where, span in look.reading.once("invites", lambda: list(_invitations(look))):
+        if not _is_own(where, own):
+            return look.finding(Detector.INVITES, 1, 1, span=span, what=where.partition("/")[0])
+    return None
+
+
+def _invitations(look: Look) -> Iterator[tuple[str, tuple[int, int] | None]]:
+    text, links = look.message.text[:CAP], look.lists.links
+    for app in _APP.finditer(text):
+        yield f"t.me/+{app[1]}", app.span()
+    if "/" in text:
+        for match in _ADDRESS.finditer(text):
+            if where := invitation(match[1], match[2], links):
+                yield where, match.span()
     for link in look.message.marks.links:
         led = _ADDRESS.match(link.url)
-        if led and (where := invitation(led[1], led[2], look.lists.links)) and not _is_own(where, own):
-            return look.finding(Detector.INVITES, 1, 1, what=where.partition("/")[0])
-    return None
+        if led and (where := invitation(led[1], led[2], links)):
+            yield where, None
 
 
 def _is_own(where: str, own: frozenset[str]) -> bool:

@@ -19,13 +19,14 @@ _STREET = re.compile(
     r"(?<!\w)(?:[A-ZÄÖÜ][\wäöüß.-]{2,40}(?:straße|strasse|str\.|weg|gasse|allee|platz|ring|damm)\s+\d{1,4}\s?[a-z]?"
     r"|\d{1,5}\s+(?:[A-Z][\w'-]{1,30}\s+){1,3}(?:Street|Avenue|Ave|Road|Rd|Lane|Drive|Boulevard|Blvd|Court)\.?)(?!\w)"
 )
+_DIGIT = re.compile(r"\d")
 _PATTERNS = (("telephone number", _CALLED), ("bank account", _ACCOUNT), ("street", _STREET))
 
 
 def find(look: Look) -> Finding | None:
     """Return the first thing in a message that has the form of something private."""
     text = look.message.text[:CAP]
-    if not any(map(str.isdigit, text)):
+    if not _DIGIT.search(text):
         return None
     for what, pattern in _PATTERNS:
         if match := pattern.search(text):

@@ -2,13 +2,15 @@
 
 import heapq
 import re
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
 from core.domain.moderation.signals import Watched
 from core.moderation.fast.fold import CAP, Folded, fold
 from core.moderation.fast.hosts import Hosts, find_hosts
-from core.moderation.fast.phrases import Phrase, Phrases
 
+_T = TypeVar("_T")
 HEAD, TAIL = 600, 200
 """How many characters from the beginning and the end of a long text are read for a score or likeness."""
 COMPARED_CHARS = 20
@@ -24,7 +26,7 @@ class Reading:
 
     def __init__(self, message: Watched) -> None:
         self.message = message
-        self._urgent: tuple[tuple[Phrase, tuple[int, int]], ...] | None = None
+        self._worked_out: dict[str, Any] = {}
 
     @cached_property
     def folded(self) -> Folded:
@@ -36,11 +38,12 @@ class Reading:
         """Return where its links lead, written out or hidden."""
         return find_hosts(self.message.text[:CAP], self.message.marks.links)
 
-    def urgent(self, phrases: Phrases) -> tuple[tuple[Phrase, tuple[int, int]], ...]:
-        """Return the urgent phrases in it; several rules ask for them."""
-        if self._urgent is None:
-            self._urgent = tuple(phrases.find(self.folded))
-        return self._urgent
+    def once(self, name: str, work_out: Callable[[], _T]) -> _T:
+        """Return what is worked out when a detector first asks for it; further rules get the same."""
+        if name not in self._worked_out:
+            self._worked_out[name] = work_out()
+        held: _T = self._worked_out[name]
+        return held
 
     @cached_property
     def excerpt(self) -> str:
@@ -64,6 +67,6 @@ class Reading:
 
 
 def similarity(one: frozenset[int], other: frozenset[int]) -> float:
-    """Return how near two texts are, 0 to 1, from their sketches."""
-    both = heapq.nsmallest(SKETCH, one | other)
-    return sum(each in one and each in other for each in both) / len(both) if both else 0.0
+    """Return how near two texts are, 0 to 1, from their sketches; exact for short ones, a little low for long ones."""
+    both = len(one & other)
+    return both / ((len(one) + len(other) - both) or 1)

@@ -16,7 +16,7 @@ def find(look: Look) -> Finding | None:
     """Return the strongest family that a message speaks of; self-harm alone is enough with two weak phrases."""
     wanted = frozenset(look.words("families")) or look.lists.families - {SELF_HARM}
     spans: dict[str, list[tuple[int, int]]] = {}
-    for phrase, place in look.reading.urgent(look.lists.urgent):
+    for phrase, place in look.reading.once("urgent", lambda: tuple(look.lists.urgent.find(look.reading.folded))):
         family, _, weight = phrase.name.partition("/")
         if family not in wanted:
             continue
