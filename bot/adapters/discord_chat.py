@@ -10,6 +10,7 @@ from functools import partial
 import discord
 
 from bot.adapters.addressing import Names
+from bot.adapters.discord_admin import DiscordAdmin, pace_of
 from bot.adapters.discord_catchup import CatchUp
 from bot.adapters.discord_commands import Commands
 from bot.adapters.discord_files import Files
@@ -17,11 +18,13 @@ from bot.adapters.discord_gateway import AGAIN_LIMIT_S, AGAIN_S, REFUSED_ALERT, 
 from bot.adapters.discord_hearing import Hearing
 from bot.adapters.discord_intake import PLATFORM, Us
 from bot.adapters.discord_lanes import Lanes
+from bot.adapters.discord_natives import Natives
 from bot.adapters.discord_rest import ANY_FAILURE, Rest
 from bot.adapters.discord_rooms import Room, may_read_back
 from bot.adapters.discord_sending import Sender
 from bot.adapters.discord_text import TEXT_LIMIT_CHARS, parts_of
 from bot.adapters.limiter import Limiter
+from core.act_ports import ModerationPort, NativeEvents
 from core.domain.errors import Unavailable
 from core.domain.ids import RoomKey
 from core.domain.platforms import CatchUpLimits
@@ -50,6 +53,7 @@ class DiscordChat(FrontEnd):
         names: What the bot is called.
         commands: The commands that people are offered.
         limits: How far back a gap is read.
+        events: Who is told of joins and of what others do to members; None: nobody.
         alert: The operator's line.
     """
 
@@ -62,13 +66,17 @@ class DiscordChat(FrontEnd):
         names: Names,
         commands: Sequence[CommandForm],
         limits: CatchUpLimits,
+        events: NativeEvents | None = None,
         alert: Callable[[str], None] = operator_line,
     ) -> None:
         settings.apply()
         self._settings, self._clock, self._memory, self._names = settings, clock, memory, names
         self._forms, self._alert = commands, alert
         self._rest = Rest()
-        self._sender = Sender(self._rest, Limiter(clock, CHAT_RATE, CHAT_BURST), clock, self._readable)
+        limiter = Limiter(clock, CHAT_RATE, CHAT_BURST, pace_of=pace_of)
+        self._sender = Sender(self._rest, limiter, clock, self._readable)
+        self._natives = Natives(events, clock, lambda: self._rest.account)
+        self._admin = DiscordAdmin(self._rest, limiter, clock, self._natives)
         self._catch_up = CatchUp(self._rest, limits, clock)
         self._files = Files(settings.cdn_url)
         self._lanes = Lanes()
@@ -94,6 +102,11 @@ class DiscordChat(FrontEnd):
     def text_limit(self) -> int:
         """Return the longest text a person can write here, in characters."""
         return TEXT_LIMIT_CHARS
+
+    @property
+    def acts(self) -> ModerationPort:
+        """Return what acts on members and rooms."""
+        return self._admin
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -145,8 +158,9 @@ class DiscordChat(FrontEnd):
         starts = Starts(self._memory, self._clock, self._alert, self._settings.identify_every_s)
         async with self._lanes as lanes:
             hearing = self._hearing = Hearing(
-                accept, self._memory, lanes, self._catch_up, self._files, self._sender, self._clock, self._forms
-            )
+                accept, self._memory, lanes, self._catch_up, self._files, self._sender, self._clock, self._forms,
+                self._natives,
+            )  # fmt: skip
             self._connection = Connection(self._settings, hearing, starts, self._clock, self._alert)
             if not self._settings.shard_ids:  # else others hold their part of what is known
                 lanes.put("session", partial(self._memory.doubt, PLATFORM))

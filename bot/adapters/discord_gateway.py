@@ -73,6 +73,7 @@ def all_intents() -> discord.Intents:
     intents = discord.Intents.none()
     intents.guilds = intents.members = intents.guild_messages = intents.dm_messages = True
     intents.guild_reactions = intents.dm_reactions = True
+    intents.moderation = intents.auto_moderation_execution = True
     intents.message_content = True
     return intents
 

@@ -26,6 +26,7 @@ from bot.adapters.discord_intake import (
     to_inbound,
 )
 from bot.adapters.discord_lanes import Lanes
+from bot.adapters.discord_natives import Natives
 from bot.adapters.discord_payload import Payload, number, part, parts, ref, text, time_of, words
 from bot.adapters.discord_reactions import CHANGES, to_reaction
 from bot.adapters.discord_rest import ANY_FAILURE
@@ -73,9 +74,11 @@ class Hearing(Ear):
         sender: Sender,
         clock: Clock,
         forms: Sequence[CommandForm],
+        natives: Natives,
     ) -> None:
         self._accept, self._memory, self._lanes, self._catch_up = accept, memory, lanes, catch_up
         self._files, self._sender, self._clock, self._forms = files, sender, clock, forms
+        self._natives = natives
         self._us: Us | None = None
         self._connection: Connection | None = None
         self.counts: Counter[str] = Counter()
@@ -141,6 +144,8 @@ class Hearing(Ear):
                 self._member(guild, data)
             case _ if event in _ROOMS_CHANGED:
                 self.changed(guild)
+        if (work := self._natives.work(event, data, guild)) is not None:
+            self._lanes.put(f"community:{guild.id}", work)
 
     def community(self, guild: discord.Guild, client: discord.Client) -> None:
         """Learn a whole community with its members."""

@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import aiohttp
 import discord
 from discord.http import Route
 
+from core.domain.moderation import refusals
 from core.ports import Ambiguous, RetryAfter, SendRefused, SendResult, Unsent
 
 LONGEST_WAIT_S = 2.0
@@ -22,6 +24,11 @@ EMPTY, UNKNOWN_ROOM, UNKNOWN_MESSAGE, NO_ACCESS, NO_PERMISSION = 50006, 10003, 1
 DM_CLOSED, BAD_FORM, NO_HISTORY_FOR_REPLY, THREAD_ARCHIVED = 50007, 50035, 160002, 50083
 TOKEN_OVER, UNKNOWN_HOOK, UNKNOWN_INTERACTION, ACKED_BEFORE = 50027, 10015, 10062, 40060
 AUTOMOD, AUTOMOD_TITLE, OLD_EDITS, NOT_OURS = 200000, 200001, 30046, 50005
+UNKNOWN_SERVER, UNKNOWN_MEMBER, UNKNOWN_USER, UNKNOWN_BAN, TWO_FACTOR = 10004, 10007, 10013, 10026, 60003
+NOT_BANNED = "not_banned"
+
+_UNENCODED = "/ "
+"""What the library leaves as it is in a header."""
 
 _MEANINGS: Mapping[int, str] = {
     EMPTY: "empty",
@@ -37,6 +44,11 @@ _MEANINGS: Mapping[int, str] = {
     NOT_OURS: "not_ours",
     TOKEN_OVER: "token_over",
     UNKNOWN_HOOK: "token_over",
+    UNKNOWN_SERVER: refusals.ROOM_GONE,
+    UNKNOWN_MEMBER: refusals.NOT_THERE,
+    UNKNOWN_USER: refusals.UNKNOWN_MEMBER,
+    UNKNOWN_BAN: NOT_BANNED,
+    TWO_FACTOR: refusals.TWO_FACTOR,
 }
 UNREACHABLE = frozenset({"no_permission", "room_gone"})
 """Refusals that stand until the platform says that something has changed."""
@@ -44,7 +56,10 @@ UNREACHABLE = frozenset({"no_permission", "room_gone"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call: a path with the library's names of its parts, so that limits are kept for each room or hook."""
+    """One call: a path with the library's names of its parts, so that limits are kept for each room or hook.
+
+    `reason`: for the community's own log, as `reason_within` returns it.
+    """
 
     method: str
     path: str
@@ -52,6 +67,7 @@ class Request:
     body: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     query: Mapping[str, object] | None = None
     file: tuple[str, bytes] | None = None
+    reason: str = ""
 
 
 class Rest:
@@ -108,8 +124,21 @@ class Rest:
             ]
         elif request.body is not None:
             more["json"] = request.body
+        if request.reason:
+            more["reason"] = request.reason
         async with asyncio.timeout(REQUEST_S):
             return await self._client.http.request(route, **more)  # type: ignore[arg-type]  # by name, as its methods do
+
+
+def reason_within(reason: str, limit: int) -> str:
+    """Return as much of a reason as a header takes when it travels: encoded, and never cut inside a character."""
+    left, kept = limit, 0
+    for sign in " ".join(reason.split()):
+        left -= len(quote(sign, safe=_UNENCODED, errors="replace"))
+        if left < 0:
+            break
+        kept += 1
+    return " ".join(reason.split())[:kept].rstrip()
 
 
 class NotOpen(Exception):

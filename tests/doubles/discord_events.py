@@ -17,7 +17,7 @@ from tests.doubles.discord_payloads import (
     without_content,
 )
 from tests.doubles.discord_state import Channel, Guild, Member, Message, User
-from tests.doubles.discord_words import Intent
+from tests.doubles.discord_words import Intent, Permission
 from tests.doubles.discord_world import World
 
 
@@ -35,16 +35,26 @@ def intent_of(event: str, subject: Any, guild: Guild | None, world: World) -> In
             return None
         case "GUILD_MEMBER_ADD" | "GUILD_MEMBER_UPDATE" | "GUILD_MEMBER_REMOVE":
             return Intent.GUILD_MEMBERS
-        case "GUILD_BAN_ADD" | "GUILD_BAN_REMOVE":
+        case "GUILD_BAN_ADD" | "GUILD_BAN_REMOVE" | "GUILD_AUDIT_LOG_ENTRY_CREATE":
             return Intent.GUILD_MODERATION
+        case "AUTO_MODERATION_ACTION_EXECUTION":
+            return Intent.AUTO_MODERATION_EXECUTION
         case _ if event.startswith("MESSAGE_"):
             return Intent.DIRECT_MESSAGES if direct else Intent.GUILD_MESSAGES
         case _:
             return Intent.GUILDS
 
 
-def is_seen(event: str, channel: Channel | None, world: World) -> bool:
-    """Return whether the bot may know: what happens in a room that it cannot view is not said."""
+NEEDED = {
+    "GUILD_AUDIT_LOG_ENTRY_CREATE": Permission.VIEW_AUDIT_LOG,
+    "AUTO_MODERATION_ACTION_EXECUTION": Permission.MANAGE_GUILD,
+}
+
+
+def is_seen(event: str, guild: Guild | None, channel: Channel | None, world: World) -> bool:
+    """Return whether the bot may know: what happens in a room that it cannot view, or needs a right, is not said."""
+    if event in NEEDED:
+        return guild is not None and bool(guild.me.permissions() & NEEDED[event])
     if channel is None or event.startswith(("CHANNEL_", "INTERACTION_")):
         return True
     return bool(channel.allows(world.bot))
@@ -114,6 +124,9 @@ class Events:
                 return key | {"role_id": str(subject.id)}
             case "GUILD_MEMBER_ADD" | "GUILD_MEMBER_UPDATE":
                 return key | member_json(subject)
+            case "GUILD_AUDIT_LOG_ENTRY_CREATE" | "AUTO_MODERATION_ACTION_EXECUTION":
+                entry: Json = subject.to_json()
+                return key | entry
             case "GUILD_MEMBER_REMOVE" | "GUILD_BAN_ADD" | "GUILD_BAN_REMOVE":
                 return key | {"user": user_json(subject.user if isinstance(subject, Member) else subject)}
             case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE":

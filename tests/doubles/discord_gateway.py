@@ -134,7 +134,9 @@ class Gateway:
 
     def hear(self, event: str, subject: Any, guild: Guild | None = None, channel: Any = None) -> None:
         """Tell every session that may know."""
-        if (guild is not None and guild.id not in self._world.guilds) or not is_seen(event, channel, self._world):
+        if guild is not None and guild.id not in self._world.guilds:
+            return
+        if not is_seen(event, guild, channel, self._world):
             return
         intent = intent_of(event, subject, guild, self._world)
         told = [one for one in self.sessions if one.covers(guild) and (intent is None or one.intents & intent)]

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from tests.doubles.discord_payloads import Json, member_json, user_json
 from tests.doubles.discord_rest import Ask, NotImplementedHere, Routes, Rules
+from tests.doubles.discord_staff import timeout_change
 from tests.doubles.discord_state import Guild, Member
 from tests.doubles.discord_words import (
     Intent,
@@ -27,6 +28,10 @@ class AuditEntry:
     guild: Guild
     target_id: int
     reason: str | None
+
+
+LOGGED = {"timeout": 24, "nick": 24, "roles": 25, "kick": 20, "ban": 22, "unban": 23}
+"""Discord's own numbers for what its log says of these acts."""
 
 
 class MemberRoutes:
@@ -72,6 +77,9 @@ class MemberRoutes:
     def _note(self, action: str, guild: Guild, target_id: int, ask: Ask) -> None:
         reason = None if ask.reason is None else unquote(ask.reason)
         self.audit.append(AuditEntry(action, guild, target_id, reason))
+        member = guild.members.get(target_id)
+        changes = [timeout_change(member.timeout_until)] if action == "timeout" and member else []
+        self._world.log(guild, LOGGED[action], self._world.bot, target_id, reason=reason, changes=changes)
 
     def page(self, ask: Ask) -> list[Json]:
         """Return members by id, if the application was given the members intent."""
@@ -142,10 +150,7 @@ class MemberRoutes:
         if user is None:
             raise unknown("User", 10013)
         self._check(guild, Permission.BAN_MEMBERS, member)
-        guild.bans[key] = None if ask.reason is None else unquote(ask.reason)
-        self._world.tell("GUILD_BAN_ADD", user, guild=guild)
-        if member is not None:
-            self._world.leave(member)
+        self._world.ban(guild, user, None if ask.reason is None else unquote(ask.reason))
         said = {**ask.query, **(ask.body or {})}  # the documents say the body, the library uses the query
         self._delete_recent(guild, key, int(said.get("delete_message_seconds") or 0))
         self._note("ban", guild, key, ask)
@@ -160,6 +165,7 @@ class MemberRoutes:
 
     def read_ban(self, ask: Ask) -> Json:
         guild, key = self._guild(ask), ask.key("user_id")
+        self._check(guild, Permission.BAN_MEMBERS)
         if key not in guild.bans:
             raise unknown("Ban", 10026)
         return {"reason": guild.bans[key], "user": user_json(self._world.users[key])}
@@ -169,6 +175,5 @@ class MemberRoutes:
         self._check(guild, Permission.BAN_MEMBERS)
         if key not in guild.bans:
             raise unknown("Ban", 10026)
-        del guild.bans[key]
-        self._world.tell("GUILD_BAN_REMOVE", self._world.users[key], guild=guild)
+        self._world.unban(guild, self._world.users[key])
         self._note("unban", guild, key, ask)

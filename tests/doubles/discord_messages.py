@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 from tests.doubles.discord_bodies import Bodies
 from tests.doubles.discord_faults import Mutation
 from tests.doubles.discord_payloads import Json, Payloads, user_json, without_content
 from tests.doubles.discord_rest import Ask, Routes, Rules
+from tests.doubles.discord_staff import MESSAGE_DELETE
 from tests.doubles.discord_state import Channel, Message
 from tests.doubles.discord_words import (
     ChannelKind,
@@ -187,6 +189,10 @@ class MessageRoutes:
             if message.channel.guild is None:
                 raise DiscordError(403, 50003, "Cannot execute action on a DM channel")
             self._rooms.need(message.channel, Permission.MANAGE_MESSAGES)
+            options = {"channel_id": str(message.channel.id), "count": "1"}
+            reason = None if ask.reason is None else unquote(ask.reason)
+            about = {"reason": reason, "options": options}
+            self._world.log(message.channel.guild, MESSAGE_DELETE, self._world.bot, message.author.id, **about)
         self._world.remove([message])
 
     def bulk_delete(self, ask: Ask) -> None:

@@ -46,7 +46,7 @@ def user_json(user: User) -> Json:
         "username": user.name.lower().replace(" ", "_"),
         "global_name": None if user.bot else user.name,
         "discriminator": "0001" if user.bot else "0",
-        "avatar": None,
+        "avatar": user.avatar,
         "bot": user.bot,
         "public_flags": 0,
     }
@@ -108,7 +108,7 @@ def channel_json(channel: Channel) -> Json:
         "nsfw": False,
         "parent_id": str(channel.parent.id) if channel.parent else None,
         "topic": None,
-        "rate_limit_per_user": 0,
+        "rate_limit_per_user": channel.slow_s,
     }
     match channel.kind:
         case ChannelKind.VOICE:
@@ -131,7 +131,7 @@ def thread_json(thread: Channel) -> Json:
         "owner_id": str(thread.owner_id),
         "name": thread.name,
         "last_message_id": last,
-        "rate_limit_per_user": 0,
+        "rate_limit_per_user": thread.slow_s,
         "message_count": len(thread.messages),
         "member_count": len(thread.joined),
         "total_message_sent": len(thread.messages),
@@ -171,7 +171,7 @@ def guild_json(guild: Guild) -> Json:
         "system_channel_flags": 0,
         "rules_channel_id": None,
         "public_updates_channel_id": None,
-        "verification_level": 0,
+        "verification_level": guild.verification_level,
         "default_message_notifications": 1,
         "explicit_content_filter": 0,
         "mfa_level": 0,

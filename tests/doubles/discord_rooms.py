@@ -15,12 +15,13 @@ from tests.doubles.discord_payloads import (
     user_json,
 )
 from tests.doubles.discord_rest import Ask, NotImplementedHere, Routes, Rules
-from tests.doubles.discord_state import Guild
+from tests.doubles.discord_state import Guild, Overwrite
 from tests.doubles.discord_words import (
     ChannelKind,
     DiscordError,
     Permission,
     missing_access,
+    missing_permission,
     unknown,
 )
 from tests.doubles.discord_world import World
@@ -53,11 +54,13 @@ class RoomRoutes:
             ("GET", "/gateway", lambda _ask: {"url": self._gateway()["url"]}),
             ("GET", "/gateway/bot", lambda _ask: self._gateway()),
             ("GET", guild, self.guild),
+            ("PATCH", guild, self.change_guild),
             ("GET", guild + "/channels", self.channels),
             ("GET", guild + "/roles", self.roles),
             ("GET", guild + "/threads/active", self.active_threads),
             ("GET", room, self.channel),
             ("PATCH", room, self.change),
+            ("PUT", room + "/permissions/{target_id}", self.set_overwrite),
             ("DELETE", room, self.close),
             ("POST", room + "/threads", self.start_thread),
             ("POST", room + "/messages/{message_id}/threads", self.start_thread_on_message),
@@ -128,12 +131,42 @@ class RoomRoutes:
             raise DiscordError(400, 50033, "Invalid Recipient(s)")
         return channel_json(self._world.dm(user))
 
+    def change_guild(self, ask: Ask) -> Json:
+        """Change how newcomers are checked, and nothing else here."""
+        guild = self._guild(ask)
+        if not guild.me.permissions() & Permission.MANAGE_GUILD:
+            raise missing_permission()
+        if set(ask.body) != {"verification_level"}:
+            raise NotImplementedHere
+        guild.verification_level = int(ask.body["verification_level"])
+        self._world.tell("GUILD_UPDATE", guild, guild=guild)
+        return guild_json(guild)
+
+    def set_overwrite(self, ask: Ask) -> None:
+        """Grant and take in a channel what the bot itself holds in the guild."""
+        channel, target = self._rooms.channel(ask), ask.key("target_id")
+        if channel.guild is None or channel.is_thread:
+            raise NotImplementedHere
+        self._rooms.need(channel, Permission.MANAGE_ROLES)
+        old = channel.overwrites.get(target, Overwrite(target, False))
+        allow, deny = int(ask.body.get("allow") or 0), int(ask.body.get("deny") or 0)
+        if ((allow ^ old.allow) | (deny ^ old.deny)) & ~int(channel.guild.me.permissions()):
+            raise missing_permission()
+        channel.overwrites[target] = Overwrite(target, bool(ask.body["type"]), allow, deny)
+        self._world.tell("CHANNEL_UPDATE", channel, guild=channel.guild, channel=channel)
+
     def channel(self, ask: Ask) -> Json:
         return channel_json(self._rooms.channel(ask))
 
     def change(self, ask: Ask) -> Json:
-        """Change a thread; nothing changes other channels here."""
+        """Change a thread, or how slow a channel is."""
         thread = self._rooms.channel(ask)
+        if set(ask.body) == {"rate_limit_per_user"}:
+            self._rooms.need(thread, Permission.MANAGE_THREADS if thread.is_thread else Permission.MANAGE_CHANNELS)
+            thread.slow_s = int(ask.body["rate_limit_per_user"])
+            event = "THREAD_UPDATE" if thread.is_thread else "CHANNEL_UPDATE"
+            self._world.tell(event, thread, guild=thread.guild, channel=thread)
+            return channel_json(thread)
         if not thread.is_thread or not set(ask.body) <= THREAD_CHANGES:
             raise NotImplementedHere
         if thread.owner_id != self._world.bot.id or "locked" in ask.body:

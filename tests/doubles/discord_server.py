@@ -24,12 +24,14 @@ from tests.doubles.discord_events import Events
 from tests.doubles.discord_faults import Fault, FaultKind, Faults
 from tests.doubles.discord_gateway import Gateway, Op, Session
 from tests.doubles.discord_interactions import Interaction, Interactions
+from tests.doubles.discord_log import GuildLog
 from tests.doubles.discord_members import AuditEntry, MemberRoutes
 from tests.doubles.discord_messages import MessageRoutes
 from tests.doubles.discord_payloads import Cdn, Json, Payloads
 from tests.doubles.discord_people import People
 from tests.doubles.discord_rest import Call, Limits, Rest, Rules
 from tests.doubles.discord_rooms import RoomRoutes, gateway_bot
+from tests.doubles.discord_staff import Staff
 from tests.doubles.discord_state import Guild, User
 from tests.doubles.discord_words import MODERATOR_BOT
 from tests.doubles.discord_world import World
@@ -37,7 +39,7 @@ from tests.doubles.discord_world import World
 TOKEN = "MTA.double.of-a-bot-token"
 
 
-class DiscordServer(Rules, People):
+class DiscordServer(Rules, People, Staff):
     """One Discord: what a test may set comes from `Rules`, what people do from `People`, the rest is here.
 
     The library keeps its addresses in globals, so a process talks to one of these at a time.
@@ -63,12 +65,13 @@ class DiscordServer(Rules, People):
         world.listener = self._gateway.hear
         messages = MessageRoutes(world, payloads, bodies, self)
         self._members = MemberRoutes(world, self)
+        self.log = GuildLog(world)
         self._commands = CommandRoutes(world, self)
         self._interactions = Interactions(world, payloads, bodies, self)
         People.__init__(self, world, self._interactions, self._commands)
         app = web.Application(client_max_size=32 * 2**20)
         rooms = RoomRoutes(world, payloads, messages, self, self._gateway_bot)
-        for area in (rooms, messages, self._members, self._commands, self._interactions):
+        for area in (rooms, messages, self._members, self.log, self._commands, self._interactions):
             self._rest.mount(app, area.routes())
         app.router.add_get("/gateway/", self._gateway.serve)
         app.router.add_get("/attachments/{channel}/{attachment}/{filename}", self._file)

@@ -28,6 +28,7 @@ class User:
     name: str
     bot: bool = False
     accepts_dms: bool = True
+    avatar: str | None = None
 
     @property
     def mention(self) -> str:
@@ -177,6 +178,7 @@ class Channel:
     joined: set[int] = field(default_factory=set)
     messages: dict[int, Message] = field(default_factory=dict)
     last_message_id: int | None = None
+    slow_s: int = 0
 
     @property
     def is_thread(self) -> bool:
@@ -216,6 +218,7 @@ class Guild:
     blocked_words: set[str] = field(default_factory=set)
     unavailable: bool = False
     returning: bool = False
+    verification_level: int = 0
 
     def add_role(self, name: str, permissions: int = 0, *, managed: bool = False) -> Role:
         """Add a role above all others but the bot's own, which stays on top."""

@@ -1,7 +1,7 @@
 """What can happen in the Discord double's world, whoever does it: people through the server, the bot through REST."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,6 +35,7 @@ class World(Register):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self.files: dict[int, Attachment] = {}
+        self.log: Callable[..., None] = lambda *_args, **_more: None
 
     def add_guild(self, name: str, bot_permissions: int = MODERATOR_BOT, owner: str = "Owner") -> Guild:
         """Found a guild with an owner and the bot, under its own managed role."""
@@ -145,6 +146,17 @@ class World(Register):
         member.timeout_until = until
         self.tell("GUILD_MEMBER_UPDATE", member, guild=member.guild)
         return True
+
+    def ban(self, guild: Guild, user: User, reason: str | None) -> None:
+        """Ban an account, and put it out if it is in."""
+        guild.bans[user.id] = reason
+        self.tell("GUILD_BAN_ADD", user, guild=guild)
+        if (member := guild.members.get(user.id)) is not None:
+            self.leave(member)
+
+    def unban(self, guild: Guild, user: User) -> None:
+        del guild.bans[user.id]
+        self.tell("GUILD_BAN_REMOVE", user, guild=guild)
 
     def leave(self, member: Member) -> None:
         del member.guild.members[member.id]

@@ -18,7 +18,7 @@ from core.domain.speech import PublicText
 from core.ports import Accepted, CommandForm, CommandOption, OptionKind, OutgoingPart
 from tests.doubles.discord_server import DiscordServer
 from tests.doubles.discord_state import Channel, Guild, Member
-from tests.fakes import ManualClock, RememberingPlatform
+from tests.fakes import ManualClock, RememberingEvents, RememberingPlatform
 
 FORMS = (
     CommandForm(
@@ -55,6 +55,7 @@ class House:
     forms: Sequence[CommandForm] = FORMS
     before_accept: Callable[[InboundMessage], None] = lambda _: None
     store_down: bool = False
+    events: RememberingEvents = field(default_factory=RememberingEvents)
 
     async def accept(self, message: InboundMessage) -> Accepted:
         """Keep a message once, as the store would."""
@@ -82,6 +83,7 @@ class House:
         return DiscordChat(
             settings, self.clock, self.memory,
             names=Names(), commands=self.forms, limits=self.limits, alert=self.alerts.append,
+            events=self.events,
         )  # fmt: skip
 
     @asynccontextmanager
