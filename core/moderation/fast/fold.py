@@ -12,8 +12,8 @@ from functools import cached_property
 CAP = 4000
 """How many characters of a text are read for lists: a longer one costs no more than this."""
 _LOOKS = str.maketrans(
-    "авеёіїкмнорстухјѕԁԛԝһьєαβεηικνορτυχγωøđłıħŧᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘǫʀꜱᴛᴜᴠᴡʏᴢɑɡɩӏ",
-    "abeeiikmhopctyxjsdqwhbeabenikvoptuxywodlihtabcdefghijklmnopqrstuvwyzagil",
+    "авеёіїкмнорстухјѕԁԛԝһьєαβεηικνορτυχγωøđłıħŧᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘǫʀꜱᴛᴜᴠᴡʏᴢɑɡɩӏƒ",
+    "abeeiikmhopctyxjsdqwhbeabenikvoptuxywodlihtabcdefghijklmnopqrstuvwyzagilf",
 )
 _UNSEEN = frozenset({"Mn", "Me", "Cf"})
 _APOSTROPHES = "'’‘ʼ`′"
