@@ -82,25 +82,37 @@ class Folded:
         self.places: list[int] = []
         self.variants: dict[str, tuple[int, int]] = {}
         self._stretched = _STRETCHED.search(self.text) is not None
-        self._known: dict[str, tuple[str, ...]] = {}
-        chunks = self.text.split()
+        self._read(self.text.split())
+
+    def _read(self, chunks: Sequence[str]) -> None:
+        """Take plain words as they are, many at once, and look closely at what lies between them."""
+        known: dict[str, tuple[str, ...]] = {}
         run: list[str] = []
-        for place, chunk in enumerate(chunks):
+        done = 0
+        for place in self._odd(chunks):
+            chunk = chunks[place]
+            if run and (place > done or len(chunk) > 1):
+                self._join(run, done)
+                run = []
+            self.words += chunks[done:place]
+            self.places += range(done, place)
             if len(chunk) == 1:
                 run.append(chunk)
-            elif run:
-                self._join(run, place)
-                run = []
-            if chunk.isalpha() and not self._stretched:
-                self.words.append(chunk)
-                self.places.append(place)
-            else:
-                words = self._known.get(chunk)
-                if words is None:
-                    words = self._known[chunk] = self._take_apart(chunk, place)
-                self.words += words
-                self.places += [place] * len(words)
-        self._join(run, len(chunks))
+            if chunk not in known:
+                known[chunk] = self._take_apart(chunk, place)
+            self.words += known[chunk]
+            self.places += [place] * len(known[chunk])
+            done = place + 1
+        self._join(run, done)
+        self.words += chunks[done:]
+        self.places += range(done, len(chunks))
+
+    def _odd(self, chunks: Sequence[str]) -> list[int]:
+        """Return the places of chunks that are no plain words: with signs, of one letter, or stretched."""
+        odd = [place for place, chunk in enumerate(chunks) if not chunk.isalpha() or len(chunk) == 1]
+        if self._stretched:
+            odd = sorted({*odd, *(place for place, chunk in enumerate(chunks) if _STRETCHED.search(chunk))})
+        return odd
 
     def _vary(self, word: str, first: int, last: int) -> None:
         if len(self.variants) < _MOST_VARIANTS:

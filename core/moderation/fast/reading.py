@@ -1,6 +1,5 @@
 """One message as all detectors read it: what several of them need is worked out once, and only if one asks. Pure."""
 
-import heapq
 import re
 from collections.abc import Callable
 from functools import cached_property
@@ -58,7 +57,7 @@ class Reading:
         if len(plain) < COMPARED_CHARS:
             return frozenset()
         shingles = {plain[n : n + SHINGLE] for n in range(len(plain) - SHINGLE + 1)}
-        return frozenset(heapq.nsmallest(SKETCH, map(hash, shingles)))
+        return frozenset(sorted(map(hash, shingles))[:SKETCH])
 
     @cached_property
     def keys(self) -> tuple[int, ...]:
