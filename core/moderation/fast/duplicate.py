@@ -3,6 +3,7 @@
 Parameters: `rooms`, `rooms_s`, `people`, `people_s`, `similarity`.
 """
 
+from collections import Counter
 from datetime import timedelta
 
 from core.domain.moderation.rules import Detector
@@ -14,6 +15,7 @@ from core.moderation.fast.windows import Said
 ROOMS, ROOMS_S = 3, 120
 PEOPLE, PEOPLE_S = 4, 300
 SIMILARITY = 0.85
+KEYS_SHARED = 2
 LONGEST = timedelta(hours=1)
 """Nothing older is compared, whatever a rule says."""
 
@@ -33,10 +35,15 @@ def _alike(look: Look) -> list[tuple[Said, float]]:
     message, sketch = look.message, look.reading.sketch
     since = message.at - LONGEST
     held: dict[tuple[int, str], Said] = {}
+    shared = Counter[tuple[int, str]]()
     for each in look.windows.like(message.community_id, look.reading.keys):
         if since < each.at:
-            held.setdefault((each.room_id, each.ref), each)
-    return [(each, similarity(each.sketch, sketch)) for each in held.values()]
+            key = (each.room_id, each.ref)
+            held[key] = each
+            shared[key] += 1
+    # Near texts share nearly all of their keys; one alone is often mere chance, and comparing is what costs.
+    enough = min(KEYS_SHARED, len(look.reading.keys))
+    return [(held[key], similarity(held[key].sketch, sketch)) for key, count in shared.items() if count >= enough]
 
 
 def _in_rooms(look: Look, alike: list[Said]) -> Finding | None:
