@@ -81,7 +81,7 @@ class Folded:
         self.words: list[str] = []
         self.places: list[int] = []
         self.variants: dict[str, tuple[int, int]] = {}
-        self._stretched = _STRETCHED.search(self.text) is not None
+        self._stretched = any(3 * char in self.text for char in set(self.text))
         self._read(self.text.split())
 
     def _read(self, chunks: Sequence[str]) -> None:

@@ -29,9 +29,9 @@ def find(look: Look) -> Finding | None:
 
 def _invitations(look: Look) -> Iterator[tuple[str, tuple[int, int] | None]]:
     text, links = look.message.text[:CAP], look.lists.links
-    for app in _APP.finditer(text):
-        yield f"t.me/+{app[1]}", app.span()
     if "/" in text:
+        for app in _APP.finditer(text):
+            yield f"t.me/+{app[1]}", app.span()
         for match in _ADDRESS.finditer(text):
             if where := invitation(match[1], match[2], links):
                 yield where, match.span()
