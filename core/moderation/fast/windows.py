@@ -6,7 +6,7 @@ Pure, and bounded: whoever was heard longest ago is forgotten first. A start wit
 import re
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from core.domain.ids import CommunityId, PersonId, RoomId
@@ -16,7 +16,7 @@ from core.moderation.fast.fold import fold
 RING = 64
 """How many messages, mentions and reactions of one person are remembered; no threshold can be higher."""
 MOST_PEOPLE = 20_000
-MOST_TEXTS = 20_000
+MOST_TEXTS = 12_000
 ALIKE_KEPT = 12
 """How many messages of one likeness are remembered."""
 NEWCOMER_FOR = timedelta(hours=24)
@@ -115,15 +115,15 @@ class Windows:
         recent = self.recent(message.community_id, message.person_id)
         if newcomer:
             recent.newcomer_until = message.at + NEWCOMER_FOR
-        said = Said(
-            message.at, message.person_id, message.room_id, message.ref, self.is_newcomer(message, newcomer), sketch
-        )
+        said = Said(message.at, message.person_id, message.room_id, message.ref, self.is_newcomer(message, newcomer))
+        # Sketches are most of what is held, and the ring of a person has no use for them.
         if not message.edited:
             recent.said.append(said)
         if message.marks.mentions:
             recent.called.append(Called(message.at, message.ref, message.marks.mentions))
+        sketched = replace(said, sketch=sketch)
         for key in keys:
-            self._remember(message.community_id, key, said)
+            self._remember(message.community_id, key, sketched)
 
     def is_newcomer(self, message: Watched, newcomer: bool) -> bool:
         """Return whether its author has come within a day, as the platform says or as was noted before."""
