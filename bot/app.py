@@ -23,7 +23,7 @@ from bot.kinds import Parts, kinds_of, passes_of
 from bot.moderation_wiring import ModerationParts
 from bot.observability import Metrics, configure_logs
 from bot.readiness import checks_of
-from bot.search_wiring import begin_search, open_search
+from bot.search_wiring import SearchParts, begin_search, open_search
 from bot.settings import PROJECT, Settings
 from bot.storage import Storage, no_transaction_open, open_key, open_storage
 from bot.web.server import Address, HealthServer
@@ -40,7 +40,7 @@ from core.jobs.worker import Worker
 from core.passes.scheduler import Scheduler
 from core.ports import Accepted, Clock, Embedder, FrontEnd
 from core.privacy.desk import Desk
-from core.prompt.catalog import load_catalog
+from core.prompt.catalog import Catalog, load_catalog
 from core.prompt.tokens import estimate
 from core.providers.model_settings import ModelSettings
 from core.providers.models import connect
@@ -154,29 +154,17 @@ async def open_app(
             open_search(settings.search, storage.database, clock, guard=no_transaction_open, embedders=embedders)
         )
         connect_to = connect_model or partial(connect, clock=clock, estimate=estimate, guard=no_transaction_open)
-        notices, metrics = Notices(Voice(catalog.stock)), Metrics()
         made = {each.name: each for each in front_ends(storage.database, clock, readable)}
-        parts = Parts(
-            settings=settings,
-            clock=clock,
-            database=storage.database,
-            catalog=catalog,
+        parts = _parts(
+            settings,
+            clock,
+            catalog,
+            search,
+            Router(_tiers(settings), connect_to, clock, estimate),
             readable=readable,
-            router=Router(_tiers(settings), connect_to, clock, estimate),
-            notices=notices,
+            storage=storage,
             front_ends=made,
-            metrics=metrics,
             desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
-            search=search,
-            minds=open_minds(),
-            moderation=ModerationParts(
-                clock=clock,
-                readable=readable,
-                voice=notices.voice,
-                front_ends=made,
-                metrics=metrics,
-                fault=fault,
-            ),
             fault=fault,
         )
         stack.push_async_callback(parts.router.aclose)
@@ -197,6 +185,47 @@ async def open_app(
             scheduler=_scheduler(parts, roles),
             page=page,
         )
+
+
+def _parts(
+    settings: Settings,
+    clock: Clock,
+    catalog: Catalog,
+    search: SearchParts,
+    router: Router,
+    *,
+    readable: ReadableRooms,
+    storage: Storage,
+    front_ends: Mapping[str, FrontEnd],
+    desk: Desk,
+    fault: Fault,
+) -> Parts:
+    """Return what everything else is built from."""
+    notices, metrics = Notices(Voice(catalog.stock)), Metrics()
+    moderation = ModerationParts(
+        clock=clock,
+        readable=readable,
+        voice=notices.voice,
+        front_ends=front_ends,
+        metrics=metrics,
+        fault=fault,
+    )
+    return Parts(
+        settings=settings,
+        clock=clock,
+        database=storage.database,
+        catalog=catalog,
+        readable=readable,
+        router=router,
+        notices=notices,
+        front_ends=front_ends,
+        metrics=metrics,
+        desk=desk,
+        search=search,
+        minds=open_minds(),
+        moderation=moderation,
+        fault=fault,
+    )
 
 
 def _open_logs(settings: Settings, file: Path | None) -> logging.Handler:

@@ -47,7 +47,7 @@ class ModerationParts:
         cards = Cards(
             rulebook=casework.rulebook, readable=self.readable, voice=self.voice, clock=self.clock, removing=removing
         )
-        lane = FastLane(lists=read_lists(FOLDER), score=lambda community_id, text: None)
+        lane = FastLane(lists=read_lists(FOLDER), score=lambda community_id, text: None, observe=self.metrics.observe)
         return ModerationDesk(casework=casework, cards=cards, lane=lane)
 
     @cached_property

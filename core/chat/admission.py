@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from core.chat.answers import Asked
 from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Keep, Skip, SkipReason, archive_decision
-from core.domain.budgets import PersonLimits
+from core.domain.budgets import Draw, PersonLimits
 from core.domain.ids import InboxId, PersonId
 from core.domain.messages import InboundMessage, MessageKind
 from core.domain.rooms import Community, Room
@@ -43,6 +43,17 @@ class Arrival:
     def keeps(self) -> bool:
         """Whether what is said is archived."""
         return isinstance(self.decision, Keep)
+
+    @property
+    def draw(self) -> Draw:
+        """What one answer would draw on the purses of its asker, room and community."""
+        return Draw(
+            person_id=self.person_id,
+            room_id=self.room.id,
+            community_id=self.room.community_id,
+            limits=self.limits,
+            answers=1,
+        )
 
     def asked(self, inbox_id: InboxId) -> Asked:
         """Return what an answer carries along."""

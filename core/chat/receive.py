@@ -15,7 +15,7 @@ from core.chat.notices import Notices
 from core.chat.proxies import Pair, ProxyWatch
 from core.chat.work import turn_job
 from core.domain.archiving import ROOMS_ALONE, ArchivePolicy, Skip
-from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, Draw, parse_limits
+from core.domain.budgets import PERSON_ASKS, ROOM_ASKS, parse_limits
 from core.domain.catchup import ANSWERED_UNTIL
 from core.domain.errors import Conflict
 from core.domain.ids import InboxId, JobId, TurnId
@@ -274,7 +274,7 @@ class Receiver:
             await self.notices.wait(tx, arrival.asked(inbox_id), wait_s)
             return SilenceReason.RATE_LIMITED, {"wait_s": round(wait_s)}
         answers = message.kind is not MessageKind.COMMAND or self.question_of(message.text) is not None
-        spent = await budgets.look(tx, _draw(arrival), now) if answers else None
+        spent = await budgets.look(tx, arrival.draw, now) if answers else None
         if spent is not None:
             private = self._private(arrival, community)
             await self.notices.spent(tx, arrival.asked(inbox_id), spent, community.timezone, private=private)
@@ -389,16 +389,6 @@ async def _pace(tx: Tx, arrival: Arrival) -> float | None:
     if pace is None:
         return None
     return await rates.take_all(tx, [(person_key, pace), (room_key, ROOM_ASKS)])
-
-
-def _draw(arrival: Arrival) -> Draw:
-    return Draw(
-        person_id=arrival.person_id,
-        room_id=arrival.room.id,
-        community_id=arrival.room.community_id,
-        limits=arrival.limits,
-        answers=1,
-    )
 
 
 def _silent(arrival: Arrival, reason: SilenceReason) -> Accepted:

@@ -4,40 +4,25 @@ Each function is part of a transaction of its caller. Nothing here speaks to a p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 
 from core.domain.errors import Conflict, InputRejected
 from core.domain.ids import PersonId
 from core.domain.messages import Origin
-from core.domain.moderation.acts import ActKind
 from core.domain.moderation.cases import Case, CaseId, CaseStatus, Evidence, Lane, Outcome
 from core.domain.moderation.ladder import ASK, acts_alone, effect_of, step_of, step_words
 from core.domain.moderation.rule_file import SENSITIVE
 from core.domain.moderation.rules import Level, Rule, Step, StepKind
-from core.domain.moderation.sanctions import ActState, SanctionKind, SanctionOrigin, strikes
+from core.domain.moderation.sanctions import ActState, strikes
 from core.domain.moderation.signals import Signal, Watched
 from core.domain.rooms import Room
 from core.moderation.rulebook import Book, Rulebook
-from core.moderation.work import act_job, case_job, inform_job
+from core.moderation.sanctioning import Sanctioning, plan_deletes, plan_step
+from core.moderation.work import case_job
 from core.ports import Clock
-from core.store import acts, cases, jobs, ledger, mod_rules, places
-from core.store.acts import PlannedAct
+from core.store import acts, cases, jobs, ledger, mod_rules
 from core.store.engine import Tx
-from core.store.ledger import NewSanction
 
-ON_PLATFORM = {
-    StepKind.TIMEOUT: ActKind.TIMEOUT,
-    StepKind.KICK: ActKind.KICK,
-    StepKind.BAN: ActKind.BAN,
-}
-SLOWED_S = 30
-"""How many seconds stand between two messages of a member in a room that is slowed."""
-_ORIGIN = {
-    Lane.FAST: SanctionOrigin.FAST,
-    Lane.SLOW: SanctionOrigin.SLOW,
-    Lane.NATIVE: SanctionOrigin.PLATFORM_NATIVE,
-}
 PEOPLE_ALONE = frozenset({Origin.HUMAN, Origin.PROXIED})
 """Whose messages lead to strikes and acts by themselves; of machines and channels a person decides."""
 
@@ -127,7 +112,7 @@ class Casework:
             return case
         if case.dry_run:
             return case
-        await self._plan_deletes(tx, case, rule, automatic=case.decided_by is None)
+        await plan_deletes(tx, case, rule, automatic=case.decided_by is None)
         return case
 
     async def decide(
@@ -219,80 +204,14 @@ class Casework:
         await ledger.hold(tx, case.community_id, subject, case.rule_id)
         digest = await cases.evidence_hash(tx, case.id)
         now = self.clock.now()
-        base = _Sanctioning(case=done, subject=subject, rule=rule, approver=approver, digest=digest, reason=reason)
-        planned = await self._plan_main(tx, base, step, now, room, automatic=by is None)
+        base = Sanctioning(case=done, subject=subject, rule=rule, approver=approver, digest=digest, reason=reason)
+        planned = await plan_step(tx, base, step, now, room, automatic=by is None)
         if StepKind.DELETE in step.kinds:
-            await self._plan_deletes(tx, done, rule, automatic=by is None, base=base)
+            await plan_deletes(tx, done, rule, automatic=by is None, base=base)
             planned = True
         if planned:
             return done
         return await self.settle(tx, done.id)
-
-    async def _plan_main(
-        self, tx: Tx, base: "_Sanctioning", step: Step, now: datetime, room: Room | None, *, automatic: bool
-    ) -> bool:
-        """Add strike and sanction of a step; plan its act. Return whether there is one to wait for.
-
-        `room`: where the act is done if the case holds no message.
-        """
-        until = None if step.term is None else now + step.term
-        if step.kind is not StepKind.NOTE:
-            await ledger.add(tx, base.row(SanctionKind.STRIKE, now + base.rule.expiry))
-        if step.kind is StepKind.DELETE:
-            return False
-        sanction_id = await ledger.add(tx, base.row(SanctionKind(step.kind.value), until))
-        evidence = await cases.list_evidence(tx, base.case.id)
-        if evidence:
-            room = await places.load_room(tx, evidence[-1].room_id)
-        if sanction_id is None or room is None:
-            return False
-        kind = ActKind.SLOW if step.kind is StepKind.SLOW else ON_PLATFORM.get(step.kind)
-        if kind is None:
-            front_end = room.key.platform
-            await jobs.enqueue(tx, [inform_job(sanction_id, front_end=front_end, community_id=base.case.community_id)])
-            return False
-        act = PlannedAct(
-            community_id=base.case.community_id,
-            kind=kind,
-            front_end=room.key.platform,
-            room_id=room.id,
-            dedupe=f"mod:{sanction_id}:{kind}",
-            person_id=base.case.subject_id,
-            sanction_id=sanction_id,
-            case_id=base.case.id,
-            until=until,
-            setting=SLOWED_S if kind is ActKind.SLOW else 0,
-            reason=base.platform_reason,
-            automatic=automatic,
-        )
-        planned = await plan(tx, act)
-        if planned and kind is ActKind.SLOW and step.term is not None:
-            over = replace(act, setting=0, dedupe=f"lift:{act.dedupe}", automatic=False)
-            await plan(tx, over, step.term.total_seconds())
-        return planned
-
-    async def _plan_deletes(
-        self, tx: Tx, case: Case, rule: Rule, *, automatic: bool, base: "_Sanctioning | None" = None
-    ) -> None:
-        """Plan that each message of a case is deleted, once."""
-        sanction_id = None if base is None else await ledger.add(tx, base.row(SanctionKind.DELETE, None))
-        reason = _platform_reason(case, rule)
-        for evidence in await cases.list_evidence(tx, case.id):
-            room = await places.load_room(tx, evidence.room_id)
-            act = PlannedAct(
-                community_id=case.community_id,
-                kind=ActKind.DELETE,
-                front_end=room.key.platform,
-                room_id=room.id,
-                dedupe=f"mod:case:{case.id}:{case.decided_at}:delete:{evidence.room_id}:{evidence.ref}",
-                person_id=case.subject_id,
-                sanction_id=sanction_id,
-                case_id=case.id,
-                message_ref=evidence.ref,
-                reason=reason,
-                automatic=automatic,
-            )
-            await plan(tx, act)
 
     async def settle(self, tx: Tx, case_id: CaseId) -> Case | None:
         """Close a decided case once each of its acts is over: what became of it is what the platform said."""
@@ -340,58 +259,6 @@ class Casework:
         return changed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sanctioning:
-    """What all rows of one decision share."""
-
-    case: Case
-    subject: str
-    rule: Rule
-    approver: str
-    digest: bytes
-    reason: str
-
-    @property
-    def platform_reason(self) -> str:
-        """What the platform's own log is told; it quotes nobody."""
-        return _platform_reason(self.case, self.rule)
-
-    def row(self, kind: SanctionKind, expires_at: datetime | None) -> NewSanction:
-        """Return a row of the ledger."""
-        case = self.case
-        subject_id = case.subject_id
-        if subject_id is None:
-            raise LookupError(f"case {case.id} is about nobody")
-        return NewSanction(
-            community_id=case.community_id,
-            person_id=subject_id,
-            subject=self.subject,
-            kind=kind,
-            rule=self.rule,
-            case_id=case.id,
-            proposer=case.lane.value,
-            approver=self.approver,
-            evidence_hash=self.digest,
-            expires_at=expires_at,
-            dry_run=False,
-            origin=_ORIGIN.get(case.lane, SanctionOrigin.STAFF),
-            dedupe=f"case:{case.id}:{case.version}:{kind}",
-            reason_member=self.reason,
-        )
-
-
-async def plan(tx: Tx, act: PlannedAct, due_in_s: float = 0.0) -> bool:
-    """Plan an act with the job that does it; False if it is planned already."""
-    act_id = await acts.add(tx, act)
-    if act_id is None:
-        return False
-    job = act_job(
-        act_id, front_end=act.front_end, community_id=act.community_id, room_id=act.room_id, due_in_s=due_in_s
-    )
-    await jobs.enqueue(tx, [job])
-    return True
-
-
 def _evidence(breach: Breach) -> Evidence:
     message = breach.message
     withheld = breach.rule.kind in SENSITIVE
@@ -412,10 +279,6 @@ def _evidence(breach: Breach) -> Evidence:
 def _by_rule(rule: Rule) -> str:
     since = "" if rule.acts_since is None else f" on {rule.acts_since.date().isoformat()}"
     return f"rule:{rule.id}@v{rule.version} set to act by person:{rule.acts_by}{since}"
-
-
-def _platform_reason(case: Case, rule: Rule) -> str:
-    return f"VoidBot case {case.id}, rule {rule.id} v{rule.version}"
 
 
 def shown_at_once(case: Case, rule: Rule | None) -> bool:

@@ -1,13 +1,11 @@
 """Moderation at intake: what code finds in a message becomes a case in the transaction that stores the message.
 
-It blocks nothing: where it fails, that is counted, and the message goes on to whoever answers and to the slow lane.
+It blocks nothing: a detector that fails is counted by the lane, and the message goes on to whoever answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-
-import structlog
 
 from core.chat.admission import Arrival
 from core.domain.messages import InboundMessage, MessageKind, Origin, ReactionChange
@@ -21,8 +19,6 @@ from core.moderation.fast.windows import Windows
 from core.moderation.rulebook import Book
 from core.store import mod_rules, review
 from core.store.engine import Tx
-
-log = structlog.get_logger()
 
 HELD = {
     Origin.BOT: "written by a program",
@@ -50,32 +46,22 @@ class Warden:
         book = await self.casework.rulebook.load(tx, community.id, community.settings_version)
         rules = [rule for rule in book.rules if _holds(rule, arrival)]
         if message.kind is MessageKind.REACTION:
-            await self._judge(tx, arrival, book, rules, reacted(arrival), self._reactions(arrival, rules))
+            await self._react(tx, arrival, book, rules)
             return
         watched = watched_of(arrival)
-        signals = self._read(watched, rules)
+        signals = self.lane.read(watched, self.windows, rules)
         if not is_exempt(message):
             await self._judge(tx, arrival, book, rules, watched, signals)
         if not arrival.keeps and not arrival.opted_out and _is_reviewed(rules):
             await review.add(tx, watched, arrival.person_id, message.reply_to)
 
-    def _read(self, watched: Watched, rules: Sequence[Rule]) -> list[Signal]:
-        return self._guarded(lambda: self.lane.read(watched, self.windows, rules))
-
-    def _reactions(self, arrival: Arrival, rules: Sequence[Rule]) -> list[Signal]:
-        message = arrival.message
-        change = message.reaction
-        if change is None or change.change is ReactionChange.CLEAR or is_exempt(message):
-            return []
-        return self._guarded(lambda: self.lane.read_reactions(reacted(arrival), change.emoji, self.windows, rules))
-
-    def _guarded(self, read: Callable[[], list[Signal]]) -> list[Signal]:
-        try:
-            return read()
-        except Exception as exc:  # noqa: BLE001  # a detector is never worth a message
-            self.observe("fast_lane_failures_total", 1, {})
-            log.error("fast_lane.failed", error=type(exc).__name__)
-            return []
+    async def _react(self, tx: Tx, arrival: Arrival, book: Book, rules: Sequence[Rule]) -> None:
+        change = arrival.message.reaction
+        if change is None or change.change is ReactionChange.CLEAR or is_exempt(arrival.message):
+            return
+        watched = reacted(arrival)
+        signals = self.lane.read_reactions(watched, change.emoji, self.windows, rules)
+        await self._judge(tx, arrival, book, rules, watched, signals)
 
     def _count(self, signal: Signal) -> None:
         hint = "yes" if signal.finding.hint else "no"

@@ -497,6 +497,7 @@ _table(
     Column("paused", Boolean, nullable=False), _at("until", null=True), _text("reason"), _at("set_at"),
 )  # fmt: skip
 
+
 # Moderation (owners: review, mod_rules, cases, ledger, acts, spam_examples)
 def _person(name: str, *, null: bool = False, keep: bool = False) -> Column[int]:
     return _ref(name, "people", null=null or keep, gone="SET NULL" if keep else "CASCADE")
