@@ -201,12 +201,13 @@ def _parts(
     fault: Fault,
 ) -> Parts:
     """Return what everything else is built from."""
-    notices, metrics = Notices(Voice(catalog.stock)), Metrics()
+    notices, metrics, minds = Notices(Voice(catalog.stock)), Metrics(), open_minds()
     moderation = ModerationParts(
         clock=clock,
         readable=readable,
         voice=notices.voice,
         front_ends=front_ends,
+        minds=minds,
         metrics=metrics,
         fault=fault,
     )
@@ -222,7 +223,7 @@ def _parts(
         metrics=metrics,
         desk=desk,
         search=search,
-        minds=open_minds(),
+        minds=minds,
         moderation=moderation,
         fault=fault,
     )

@@ -12,6 +12,7 @@ from core.act_ports import ModerationPort
 from core.chat.voice import Voice
 from core.jobs.executor import AnyKind, Fault, Kind
 from core.moderation.acting import Acting
+from core.moderation.appeals import Appeals
 from core.moderation.cards import CardKeeping, Cards
 from core.moderation.casework import Casework
 from core.moderation.desk import ModerationDesk
@@ -19,10 +20,12 @@ from core.moderation.fast.lane import FastLane
 from core.moderation.informing import Informing
 from core.moderation.judging import Judging
 from core.moderation.lists import read_lists
+from core.moderation.reversal import Reversal
 from core.moderation.rulebook import Rulebook, read_defaults
 from core.moderation.warden import Warden
 from core.moderation.work import ActWork, CardWork, CaseWork, InformWork
 from core.ports import Clock, FrontEnd
+from core.state.service import StateService
 from core.store.access import ReadableRooms
 
 FOLDER = PROJECT / "data" / "moderation"
@@ -36,6 +39,7 @@ class ModerationParts:
     readable: ReadableRooms
     voice: Voice
     front_ends: Mapping[str, FrontEnd]
+    minds: StateService
     metrics: Metrics
     fault: Fault
 
@@ -48,7 +52,9 @@ class ModerationParts:
             rulebook=casework.rulebook, readable=self.readable, voice=self.voice, clock=self.clock, removing=removing
         )
         lane = FastLane(lists=read_lists(FOLDER), score=lambda community_id, text: None, observe=self.metrics.observe)
-        return ModerationDesk(casework=casework, cards=cards, lane=lane)
+        reversal = Reversal(self.minds)
+        appeals = Appeals(reversal=reversal, clock=self.clock)
+        return ModerationDesk(casework=casework, cards=cards, lane=lane, reversal=reversal, appeals=appeals)
 
     @cached_property
     def warden(self) -> Warden:

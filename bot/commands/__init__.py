@@ -2,7 +2,6 @@
 
 from bot.commands import (
     admins,
-    cases,
     forgetting,
     keeping,
     members,
@@ -12,6 +11,8 @@ from bot.commands import (
     privacy,
     rules,
     setup,
+    staff,
+    standing,
     summarize,
     unasked,
 )
@@ -110,6 +111,16 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(path="rules", summary="the rules of this community", handler=rules.rules),
+    CommandSpec(path="my-record", summary="what stands about you here, and why", handler=standing.my_record),
+    CommandSpec(
+        path="appeal",
+        summary="say why something that was done to you is wrong",
+        handler=standing.appeal,
+        options=(
+            Option("sanction", OptionType.WORD, "its number, as /my-record shows it; the newest, unless said"),
+            Option("text", OptionType.TEXT, "why it is wrong", required=True),
+        ),
+    ),
     CommandSpec(path="usage", summary="limits, what is used, when it returns", handler=members.usage),
     CommandSpec(
         path="help",
@@ -235,11 +246,11 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         path="void cases",
         summary="what the staff should look at: list, show, take, decide",
-        handler=cases.void_cases,
+        handler=staff.void_cases,
         access=Access.MODERATOR,
         options=(
-            Option("act", OptionType.WORD, "what to do; list, unless said", choices=cases.ACTS),
-            Option("id", OptionType.WORD, "which case, as list shows it"),
+            Option("act", OptionType.WORD, "what to do; list, unless said", choices=staff.ACTS),
+            Option("id", OptionType.WORD, "which case; to reverse a sanction, to grant and refuse an appeal"),
             Option("step", OptionType.WORD, "what is to be done: warn, delete, timeout 1h, kick, ban 7d; in quotes"),
             Option("member", OptionType.WORD, "whom, to do something without a case"),
             Option("rule", OptionType.WORD, "under which rule; only those of it"),

@@ -22,7 +22,7 @@ from core.jobs.executor import Fault, JobContext, Observe
 from core.moderation.cards import Cards
 from core.moderation.casework import Casework
 from core.moderation.staffroom import tell_staff
-from core.moderation.work import ACT_TRIES, ActWork, inform_job
+from core.moderation.work import ACT_TRIES, ActWork, News, inform_job
 from core.ports import Ambiguous, RetryAfter, SendRefused, Unsent
 from core.store import acts, archive, cases, jobs, ledger, people, places, review
 from core.store.acts import PlannedAct
@@ -181,10 +181,8 @@ class Acting:
         if state is not ActState.DONE:
             log.warning("act.not_done", act=act_id, kind=planned.kind, state=state, why=answer)
         if state is ActState.DONE and planned.sanction_id is not None and planned.kind.value != "delete":
-            lifted = planned.dedupe.startswith(("lift:", "undo:"))
-            job = inform_job(
-                planned.sanction_id, front_end=planned.front_end, community_id=planned.community_id, lifted=lifted
-            )
+            news = News.LIFTED if planned.dedupe.startswith(("lift:", "undo:")) else News.DONE
+            job = inform_job(planned.sanction_id, news, front_end=planned.front_end, community_id=planned.community_id)
             await jobs.enqueue(tx, [job])
         if planned.case_id is not None:
             case = await self.casework.settle(tx, planned.case_id)

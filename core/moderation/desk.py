@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from core.moderation.appeals import Appeals
 from core.moderation.cards import Cards
 from core.moderation.casework import Casework
 from core.moderation.fast.lane import FastLane
+from core.moderation.reversal import Reversal
 from core.moderation.rulebook import Rulebook
 
 
@@ -15,6 +17,8 @@ class ModerationDesk:
     casework: Casework
     cards: Cards
     lane: FastLane
+    reversal: Reversal
+    appeals: Appeals
 
     @property
     def rulebook(self) -> Rulebook:

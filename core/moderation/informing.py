@@ -21,7 +21,7 @@ from core.domain.speech import Draft, Receipt, SpeechKind
 from core.jobs.executor import JobContext
 from core.moderation.cards import quoted
 from core.moderation.rulebook import Rulebook
-from core.moderation.work import InformWork
+from core.moderation.work import InformWork, News
 from core.prompt.stock import StockKey
 from core.store import access, cases, jobs, ledger, outbox, people, places
 from core.store.engine import Tx
@@ -40,7 +40,7 @@ class Informing:
     voice: Voice
 
     async def run(self, ctx: JobContext, work: InformWork) -> Outcome:
-        """Tell one member of one sanction, or that it was taken back; who cannot be reached reads it by a command."""
+        """Tell one member of one sanction, or what became of it; who cannot be reached reads it by a command."""
         sanction_id = SanctionId(work.sanction_id)
         account = await ctx.advance(lambda tx: _account(tx, sanction_id), durable=False)
         key = None
@@ -49,10 +49,10 @@ class Informing:
                 key = await self.ports[account[0]].open_direct(account[1])
             except Unavailable as exc:
                 return Retry(None, str(exc))
-        await ctx.finish(lambda tx: self._queue(tx, sanction_id, key, lifted=work.lifted))
+        await ctx.finish(lambda tx: self._queue(tx, sanction_id, key, work.news))
         return Ok()
 
-    async def _queue(self, tx: Tx, sanction_id: SanctionId, key: RoomKey | None, *, lifted: bool) -> None:
+    async def _queue(self, tx: Tx, sanction_id: SanctionId, key: RoomKey | None, news: News) -> None:
         sanction = await ledger.find(tx, sanction_id)
         person_id = None if sanction is None else await ledger.person_of(tx, sanction)
         if sanction is None or person_id is None:
@@ -63,7 +63,7 @@ class Informing:
                 await cases.add_event(tx, sanction.case_id, None, "not_reached", {"sanction": sanction_id})
             return
         room = await _direct_room(tx, sanction, person_id, key)
-        text = await self._text(tx, sanction, room, lifted=lifted)
+        text = await self._text(tx, sanction, room, news)
         draft = Draft(
             kind=SpeechKind.MODERATION,
             room_id=room.id,
@@ -71,7 +71,7 @@ class Informing:
             reply_to=None,
             text=text,
             audience=frozenset({room.id}),
-            dedupe=f"inform:{sanction_id}:{'lifted' if lifted else 'done'}",
+            dedupe=f"inform:{sanction_id}:{news}",
         )
         trace = f"sanction:{sanction_id}"
         added = await outbox.add(tx, draft, community_id=room.community_id, trace=trace, asked_at=None)
@@ -90,11 +90,11 @@ class Informing:
         receipt = Receipt(trigger=trace, rule=f"inform:{sanction.rule_id}", provider="code")
         await outbox.add_receipt(tx, added, receipt, room_id=room.id, person_id=person_id, job_id=job_id)
 
-    async def _text(self, tx: Tx, sanction: Sanction, room: Room, *, lifted: bool) -> str:
+    async def _text(self, tx: Tx, sanction: Sanction, room: Room, news: News) -> str:
         community = await places.load_community(tx, sanction.community_id)
         step = sanction_words(sanction)
-        if lifted:
-            key = StockKey.CASE_INFORM_LIFTED
+        if news is not News.DONE:
+            key = StockKey.CASE_INFORM_LIFTED if news is News.LIFTED else StockKey.CASE_INFORM_UPHELD
             return self.voice.say(room.language, key, room.id, community=community.name, step=step)
         rule = await self.rulebook.find(tx, sanction.community_id, sanction.rule_id, sanction.rule_version)
         evidence = [] if sanction.case_id is None else await cases.list_evidence(tx, sanction.case_id)

@@ -8,7 +8,7 @@ from core.domain.moderation.cases import Case, Lane
 from core.domain.moderation.rules import Rule, Step, StepKind
 from core.domain.moderation.sanctions import SanctionKind, SanctionOrigin
 from core.domain.rooms import Room
-from core.moderation.work import act_job, inform_job
+from core.moderation.work import News, act_job, inform_job
 from core.store import acts, cases, jobs, ledger, places
 from core.store.acts import PlannedAct
 from core.store.engine import Tx
@@ -101,7 +101,9 @@ async def plan_step(
     kind = ActKind.SLOW if step.kind is StepKind.SLOW else ON_PLATFORM.get(step.kind)
     if kind is None:
         front_end = room.key.platform
-        await jobs.enqueue(tx, [inform_job(sanction_id, front_end=front_end, community_id=base.case.community_id)])
+        await jobs.enqueue(
+            tx, [inform_job(sanction_id, News.DONE, front_end=front_end, community_id=base.case.community_id)]
+        )
         return False
     act = PlannedAct(
         community_id=base.case.community_id,

@@ -1,5 +1,6 @@
 """The jobs of moderation: what each carries and how it is queued. Payloads hold ids, never words."""
 
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -10,6 +11,14 @@ from core.domain.moderation.cases import CaseId
 from core.domain.moderation.sanctions import ActId, SanctionId
 
 ACT_TRIES = 6
+
+
+class News(StrEnum):
+    """What a member is told of a sanction. Stored values never change."""
+
+    DONE = "done"
+    LIFTED = "lifted"
+    UPHELD = "upheld"
 
 
 class CaseWork(BaseModel):
@@ -37,12 +46,12 @@ class CardWork(BaseModel):
 
 
 class InformWork(BaseModel):
-    """Tell a member what was done and why: payload of `inform`. `lifted`: that it was taken back."""
+    """Tell a member about a sanction: payload of `inform`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     v: Literal[1] = 1
     sanction_id: int
-    lifted: bool = False
+    news: News = News.DONE
 
 
 def case_job(case_id: CaseId, community_id: CommunityId) -> NewJob:
@@ -87,15 +96,15 @@ def card_job(case_id: CaseId, *, front_end: str, community_id: CommunityId, room
     )
 
 
-def inform_job(sanction_id: SanctionId, *, front_end: str, community_id: CommunityId, lifted: bool = False) -> NewJob:
-    """Return the job that tells a member; once for each sanction, and once more if it is taken back."""
+def inform_job(sanction_id: SanctionId, news: News, *, front_end: str, community_id: CommunityId) -> NewJob:
+    """Return the job that tells a member; each news of a sanction once."""
     return NewJob(
         kind="inform",
         pool=f"send/{front_end}",
         lane=f"inform:{community_id}",
-        payload=InformWork(sanction_id=sanction_id, lifted=lifted).model_dump(),
+        payload=InformWork(sanction_id=sanction_id, news=news).model_dump(),
         community_id=community_id,
-        key=f"inform:{sanction_id}:{'lifted' if lifted else 'done'}",
+        key=f"inform:{sanction_id}:{news}",
         scope=KeyScope.LIVE,
         max_attempts=5,
     )

@@ -30,6 +30,7 @@ class StockKey(StrEnum):
     CASE_UNDO = "case.undo"
     CASE_INFORM = "case.inform"
     CASE_INFORM_LIFTED = "case.inform_lifted"
+    CASE_INFORM_UPHELD = "case.inform_upheld"
     CHOICE_DECIDED = "choice.decided"
     CHOICE_EXPIRED = "choice.expired"
     COMMAND_UNKNOWN = "command.unknown"
@@ -100,6 +101,7 @@ VARIABLES: Mapping[StockKey, frozenset[str]] = {
     StockKey.CASE_CARE: frozenset({"case", "who", "room", "link"}),
     StockKey.CASE_INFORM: frozenset({"community", "rule", "words", "step", "quote", "reason", "sanction"}),
     StockKey.CASE_INFORM_LIFTED: frozenset({"community", "step"}),
+    StockKey.CASE_INFORM_UPHELD: frozenset({"community", "step"}),
     StockKey.COMMAND_UNKNOWN: frozenset({"command"}),
     StockKey.COMMAND_FORBIDDEN: frozenset({"command", "who"}),
     StockKey.COMMAND_BAD_OPTION: frozenset({"option", "expected"}),

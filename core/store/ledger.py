@@ -159,6 +159,17 @@ async def list_of(tx: Tx, community_id: CommunityId, subject: str, limit: int = 
     return [_sanction(row) for row in await tx.fetch(_OF, community_id, subject, limit)]
 
 
+async def list_about(tx: Tx, person_id: PersonId, limit: int = 50) -> list[Sanction]:
+    """Return what stands about a person in any community, newest first."""
+    rows = await tx.fetch(
+        f"select {_COLUMNS} {_FROM} join voidbot.sanction_subjects p on p.community_id = s.community_id"
+        " and p.subject = s.subject where p.person_id = $1 order by s.id desc limit $2",
+        person_id,
+        limit,
+    )
+    return [_sanction(row) for row in rows]
+
+
 async def list_of_case(tx: Tx, case_id: CaseId) -> list[Sanction]:
     """Return what came of a case, oldest first."""
     return [_sanction(row) for row in await tx.fetch(_OF_CASE, case_id)]

@@ -163,7 +163,8 @@ class VoidSource(Operation):
         """Return whether the archive shows the cause."""
         for id_ in _messages(self.refs):
             fact = facts.messages.get(id_)
-            shown = fact is None or not fact.alive if self.cause is not VoidCause.EDITED else True
+            decided = self.cause in (VoidCause.EDITED, VoidCause.RETRACTED)
+            shown = decided or fact is None or not fact.alive
             if not shown:
                 return Rejected(RejectionCode.UNKNOWN_REFERENCE, "refs", f"is not {self.cause.value}")
         return None
