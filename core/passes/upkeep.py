@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from core.chat import choosing
 from core.domain.jobs import Ok, Outcome
 from core.jobs.executor import JobContext, Observe
+from core.moderation.mod_upkeep import tend
 from core.passes.comparing import tend_vectors
 from core.passes.sources import queue_hourly
 from core.privacy.upkeep import PrivacyUpkeep
@@ -49,6 +50,7 @@ class Upkeep:
         saved = await ctx.advance(pass_books.drop_saved, durable=False)
         removed = await ctx.advance(jobs.keep_house)
         syncs = await ctx.advance(queue_hourly, durable=False)
+        await ctx.advance(tend, durable=False)
         if self.likeness:
             await ctx.advance(tend_vectors, durable=False)
         private = await self.privacy.run(ctx)

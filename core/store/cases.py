@@ -292,6 +292,27 @@ async def let_go(tx: Tx) -> Sequence[CaseId]:
     return [CaseId(row["id"]) for row in await tx.fetch(_STALE)]
 
 
+_FORGET = """
+update voidbot.case_evidence e set text = null, quote = '', note = '', files = '[]' from voidbot.cases c
+where e.id in (
+    select f.id from voidbot.case_evidence f join voidbot.cases d on d.id = f.case_id
+    where (f.text is not null or f.quote <> '' or f.note <> '' or f.files <> '[]')
+      and (d.created_at < voidbot.now() - interval '400 days' or not exists (
+        select 1 from voidbot.sanctions s where s.case_id = d.id
+          and (s.expires_at is null and s.kind = 'ban' or s.expires_at > voidbot.now() - interval '30 days'))
+      and coalesce(d.closed_at, d.created_at) < voidbot.now() - interval '30 days')
+    limit $1)
+  and c.id = e.case_id"""
+
+
+async def forget_evidence(tx: Tx, batch: int = 1000) -> int:
+    """Empty the words of evidence that nothing in force rests on, some at a time; return of how many messages.
+
+    They stay for thirty days, for as long as what came of them is in force and can be appealed, and at most 400 days.
+    """
+    return await tx.execute(_FORGET, batch)
+
+
 async def add_report(tx: Tx, case_id: CaseId, reporter_id: PersonId, text: str) -> bool:
     """Add a member's report to a case; False if they reported it already."""
     return bool(await tx.execute(_REPORT, case_id, reporter_id, text))
