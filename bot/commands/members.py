@@ -182,7 +182,7 @@ async def help_(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
             )
         return CommandAnswer("\n\n".join(_explained(spec) for spec in mine))
     intro = services.stock.pick(call.room.language, StockKey.HELP_INTRO, 0)
-    return CommandAnswer("\n".join([intro, "", *(f"{_usage(spec)} — {spec.summary}" for spec in mine)]))
+    return CommandAnswer("\n".join([intro, "", *(f"/{spec.path} — {spec.summary}" for spec in mine)]))
 
 
 def _usage(spec: CommandSpec) -> str:

@@ -109,7 +109,7 @@ def watched_of(arrival: Arrival) -> Watched:
         display_name=message.display_name,
         attachments=message.attachments,
         forwarded=bool(message.forwarded_from),
-        edited=message.kind is MessageKind.EDIT,
+        edited=message.kind is not MessageKind.TEXT,  # a command is seen by nobody and floods no room
         first=arrival.first,
         marks=message.marks,
     )

@@ -48,7 +48,8 @@ insert into voidbot.sanction_reversals (sanction_id, by_person, reason, appeal_i
 on conflict do nothing"""
 _OVER = """
 select voidbot.clear_sanctions(array(
-    select id from voidbot.sanctions where greatest(expires_at, created_at + interval '1 day') < voidbot.now() - $1::interval
+    select id from voidbot.sanctions
+    where greatest(expires_at, created_at + interval '1 day') < voidbot.now() - $1::interval
       or created_at < voidbot.now() - $2::interval and expires_at is not null limit 500))"""
 
 

@@ -55,6 +55,9 @@ ROADS: dict[str, tuple[str, ...]] = {
     "unlink": ("/unlink", "/unlink account:console:mara"),
     "export-me": ("/export-me",),
     "forget-me": ("/forget-me", *(f"/forget-me rooms:{room}" for room in HIDDEN), "/forget-me plan:none"),
+    "rules": ("/rules",),
+    "my-record": ("/my-record",),
+    "appeal": ("/appeal I did nothing of the safe", "/appeal sanction:1 I did nothing"),
     "usage": ("/usage",),
     "help": ("/help", "/help search", "/help nothing"),
     "void status": ("/void status",),
@@ -74,6 +77,12 @@ ROADS: dict[str, tuple[str, ...]] = {
         "/void candidates", *(f"/void candidates {act} speech:staff" for act in ("show", "approve", "deny")),
         "/why-silent",
     ),
+    "void rules": ("/void rules", "/void rules mode", "/void rules export", "/void rules show id:scam"),
+    "void cases": (
+        *(f"/void cases act:{act}" for act in ("list", "appeals")),
+        *(f"/void cases act:{act} id:1" for act in ("show", "context", "take", "undo", "reverse", "grant")),
+        "/void cases act:history member:mara", "/void cases act:dismiss id:1",
+    ),
     "void budget": ("/void budget", "/void budget scope:room unit:answers amount:many"),
 }  # fmt: skip
 """Every command with what is typed to get at what it must not tell. A command that is not listed fails the suite."""
@@ -83,6 +92,7 @@ KINDS = {
     "export": "the file is read", "erase": "previews here; its result holds counts alone (tests/flows/test_privacy.py)",
     "index": "says nothing", "upkeep": "says nothing", "sync_source": "says nothing to members",
     "retract": "says nothing", "receipt": "says nothing", "close_choices": "says nothing",
+    **dict.fromkeys(("case", "act", "case_card", "inform"), "to the staff and to whom it is about: tests/moderation"),
     "pass": "what it shows and says: tests/flows/passes",
     "embed": "vectors: tests/audience/test_stored.py", "reembed": "says nothing", "compare_vectors": "says nothing",
 }  # fmt: skip

@@ -12,8 +12,8 @@ from core.domain.moderation.rules import Detector
 class Watched:
     """One revision of a message in a watched room. `ref`: the platform's id in its room.
 
-    `text`: all that was said, with quoted blocks. `first`: it is the first that was heard of its author in this
-    community. `joined_at`, `account_made_at`: None where the platform does not say. `display_name`: as of now.
+    `text`: all that was said, with quoted blocks. `edited`: nothing new was said in the room: an edit, or a command.
+    `first`: it is the first that was heard of its author in this community. `display_name`: as of now.
     """
 
     community_id: CommunityId
