@@ -160,6 +160,7 @@ class RecordingFrontEnd(FrontEnd):
         history: bool = True,
         stream_every_s: float | None = None,
         limit: int = 2000,
+        acts: bool = True,
     ) -> None:
         self._name, self._window, self._every, self._limit = name, nonce_window, stream_every_s, limit
         self._history = history
@@ -172,7 +173,8 @@ class RecordingFrontEnd(FrontEnd):
         self.before_send: Callable[[], None] = lambda: None
         self.files: dict[str, bytes | Exception] = {}
         self.fetched: list[str] = []
-        self.acts = RecordingActs(name)
+        if acts:  # without it, it is a platform on which nothing can be done to members
+            self.acts = RecordingActs(name)
 
     @property
     def name(self) -> str:

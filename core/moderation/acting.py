@@ -16,6 +16,7 @@ from core.domain.ids import PersonId
 from core.domain.jobs import Ok, Outcome, Retry, Snooze
 from core.domain.moderation.acts import Act, Done
 from core.domain.moderation.cases import Outcome as CaseOutcome
+from core.domain.moderation.refusals import UNSUPPORTED, refusal_in_words
 from core.domain.moderation.rules import Level
 from core.domain.moderation.sanctions import ActId, ActRefusal, ActState, AlreadySo, look
 from core.jobs.executor import Fault, JobContext, Observe
@@ -41,7 +42,7 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """What doing acts needs. `ports`: those whose connection this process owns. `fault`: for crash tests."""
+    """What doing acts needs. `ports`: of front ends whose connection this process owns and that can do any."""
 
     ports: Mapping[str, ModerationPort]
     casework: Casework
@@ -56,7 +57,9 @@ class Acting:
         self.fault("act.begun")
         if not isinstance(ready, _Ready):
             return await self._end(ctx, act_id, ready)
-        port = self.ports[ready.planned.front_end]
+        port = self.ports.get(ready.planned.front_end)
+        if port is None:
+            return await self._end(ctx, act_id, None, ActState.REFUSED, UNSUPPORTED)
         try:
             standing = await port.look(ready.act)
         except Unavailable as exc:
@@ -189,7 +192,7 @@ class Acting:
             if case is not None:
                 await self.cards.bring_up_to_date(tx, case)
             if case is not None and case.status.waits:
-                why = f"Case {case.id} waits for you again: what was decided could not be done ({answer})."
+                why = f"Case {case.id} waits for you again: what was decided could not be done: {refusal_in_words(answer)} ({answer})."
                 await tell_staff(tx, case.community_id, why, f"again:{case.id}:{case.version}")
 
 

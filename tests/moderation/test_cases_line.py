@@ -11,7 +11,7 @@ from core.domain.messages import Origin
 from core.domain.moderation.acts import ActKind, Standing
 from core.domain.moderation.rules import Level
 from core.ports import SendRefused
-from tests.fakes import EVERY_ACT
+from tests.fakes import EVERY_ACT, RecordingFrontEnd
 from tests.moderation.house import PROGRAM, House, open_house
 
 
@@ -126,6 +126,16 @@ async def test_what_the_present_speaks_against_goes_back_to_the_staff(
     await house.line.quiet()
     assert house.acts.done == [] and (await house.cases())[0][2:] == ("open", "")
     assert any("waits for you again" in text and why in text for text in house.line.front_end.texts())
+
+
+async def test_where_a_platform_can_do_nothing_the_staff_is_told(fresh_dsn: str) -> None:
+    async with open_house(fresh_dsn, front_end=RecordingFrontEnd(acts=False)) as house:
+        await house.set_level("scam", Level.SUGGEST)
+        await offend(house)
+        await house.command("Mod", "/void cases act:decide id:1", moderator=True)
+        await house.line.quiet()
+        assert (await house.cases())[0][2:] == ("open", "")
+        assert any("this platform cannot do it" in text for text in house.line.front_end.texts())
 
 
 async def test_an_answer_that_is_lost_is_looked_up_and_nothing_is_done_twice(house: House) -> None:

@@ -1,4 +1,4 @@
-"""Why a platform said no to an act, as codes that all platforms share, each with its words for people."""
+"""Why an act was not done, as codes that all platforms share, each with its words for people."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -20,10 +20,19 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         ROOM_GONE: "the room is gone, or the bot is not in it",
         TWO_FACTOR: "the server wants its moderators to sign in with two factors, and the bot's owner does not",
         UNAUTHORIZED: "the platform refuses the bot's token",
+        "staff": "they are one of the staff",
+        "above_us": "they do not rank below the bot",
+        "no_right": "the bot has not the right to do this here",
+        "reversed": "it was taken back meanwhile",
+        "redecided": "it was decided otherwise meanwhile",
+        "edited_harmless": "what was said says something else now",
+        "erased": "they were erased",
+        "brake": "enough was done without a person this hour",
+        "left": "they have left",
     }
 )
 
 
 def refusal_in_words(code: str) -> str:
-    """Return what a platform's refusal means, for staff to read; a code that nobody knows is shown as it is."""
+    """Return what a refusal means, ours or a platform's, for staff to read; a code nobody knows is shown as it is."""
     return _WORDS.get(code, f"the platform refused it ({code})")
