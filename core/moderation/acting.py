@@ -192,7 +192,8 @@ class Acting:
             if case is not None:
                 await self.cards.bring_up_to_date(tx, case)
             if case is not None and case.status.waits:
-                why = f"Case {case.id} waits for you again: what was decided could not be done: {refusal_in_words(answer)} ({answer})."
+                words = refusal_in_words(answer)
+                why = f"Case {case.id} waits for you again: what was decided could not be done: {words} ({answer})."
                 await tell_staff(tx, case.community_id, why, f"again:{case.id}:{case.version}")
 
 

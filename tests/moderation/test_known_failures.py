@@ -15,8 +15,8 @@ async def house(fresh_dsn: str) -> AsyncIterator[House]:
         yield opened
 
 
-async def offend(house: House, text: str = "take it", **more: object) -> None:
-    await house.line.say("Vex", text, attachments=(PROGRAM,), **more)
+async def offend(house: House, text: str) -> None:
+    await house.line.say("Vex", text, attachments=(PROGRAM,))
     await house.line.quiet()
 
 
