@@ -11,6 +11,7 @@ from bot.commands import COMMANDS
 from bot.commands.spec import Access, CommandSpec, OptionType, Visibility
 from bot.platform_settings import PlatformSettings
 from bot.settings import Settings
+from core.act_ports import NativeEvents
 from core.domain.findings import Examined
 from core.domain.platforms import CatchUpLimits
 from core.ports import Clock, CommandForm, CommandOption, FrontEnd, OptionKind, PlatformMemory
@@ -46,9 +47,15 @@ _KINDS = {
 
 
 def platforms_of(
-    settings: Settings, clock: Clock, memory: PlatformMemory, tell: Callable[[str], None] = lambda line: None
+    settings: Settings,
+    clock: Clock,
+    memory: PlatformMemory,
+    tell: Callable[[str], None] = lambda line: None,
+    events: NativeEvents | None = None,
 ) -> Sequence[FrontEnd]:
-    """Return a front end for each platform with a token; `tell` takes what an operator has to know at once.
+    """Return a front end for each platform with a token.
+
+    `tell` takes what an operator has to know at once; `events` is told of joins and of what others do to members.
 
     Raises:
         InputRejected: A token cannot be one.
@@ -61,14 +68,19 @@ def platforms_of(
         tell(line)
 
     if settings.platforms.discord_token is not None:
-        made.append(_discord(settings.platforms, clock, memory, names, alert))
+        made.append(_discord(settings.platforms, clock, memory, names, alert, events))
     if settings.platforms.telegram_token is not None:
         made.append(_telegram(settings.platforms, clock, memory, names, alert))
     return made
 
 
 def _discord(
-    settings: PlatformSettings, clock: Clock, memory: PlatformMemory, names: Names, alert: Callable[[str], None]
+    settings: PlatformSettings,
+    clock: Clock,
+    memory: PlatformMemory,
+    names: Names,
+    alert: Callable[[str], None],
+    events: NativeEvents | None,
 ) -> FrontEnd:
     from bot.adapters.discord_chat import DiscordChat
     from bot.adapters.discord_gateway import DiscordSettings
@@ -81,6 +93,7 @@ def _discord(
         commands=forms(),
         limits=CatchUpLimits(),
         alert=alert,
+        events=events,
     )
 
 

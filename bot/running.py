@@ -21,6 +21,7 @@ from core.domain.audience import InRoom
 from core.domain.errors import BotError, Misconfigured
 from core.domain.ids import OutboxId, RoomId
 from core.jobs.worker import Worker
+from core.moderation.natives import Natives
 from core.ports import Clock, FrontEnd
 from core.store.access import ReadableRooms
 from core.store.engine import Database
@@ -109,7 +110,7 @@ def _front_ends(
         made.append(_terminal(settings, chat or ChatOptions(), terminal, wake, database, clock, readable))
     if platforms and Role.GATEWAY in roles:
         memory = StoredPlatformMemory(database, timezone=settings.timezone, language=settings.language)
-        made += platforms_of(settings, clock, memory, say)
+        made += platforms_of(settings, clock, memory, say, Natives(database))
     return made
 
 

@@ -28,7 +28,7 @@ LINE_CHARS = 200
 CONTEXT_OF = timedelta(hours=1)
 
 
-async def void_cases(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
+async def about_cases(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """List and show cases, take one, decide it, or do something without one."""
     match call.options.get("act", "list"):
         case "show":

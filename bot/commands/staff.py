@@ -1,13 +1,15 @@
 """`/void cases`, whole: what concerns cases, and what concerns the ledger and appeals against it."""
 
-from bot.commands import cases, standing
+from bot.commands.cases import ACTS as CASE_ACTS
+from bot.commands.cases import about_cases, seen_case
 from bot.commands.spec import CommandAnswer, CommandCall, Services
+from bot.commands.standing import NUMBER_CHARS, decide_appeal, history, list_appeals, reverse
 from core.domain.errors import InputRejected
 from core.domain.moderation.sanctions import SanctionId, SanctionKind
 from core.store import ledger
 from core.store.engine import Tx
 
-ACTS = (*cases.ACTS, "undo", "history", "reverse", "appeals", "grant", "refuse")
+ACTS = (*CASE_ACTS, "undo", "history", "reverse", "appeals", "grant", "refuse")
 
 
 async def void_cases(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
@@ -16,24 +18,24 @@ async def void_cases(tx: Tx, call: CommandCall, services: Services) -> CommandAn
         case "undo":
             return await _undo(tx, call, services)
         case "history":
-            return await standing.history(tx, call, services)
+            return await history(tx, call, services)
         case "reverse":
             number = call.options.get("id", "")
-            if not number.isdecimal() or len(number) > standing.NUMBER_CHARS:
+            if not number.isdecimal() or len(number) > NUMBER_CHARS:
                 raise InputRejected("id: write the number of a sanction, as act:history lists them")
-            return await standing.reverse(tx, call, services, SanctionId(int(number)))
+            return await reverse(tx, call, services, SanctionId(int(number)))
         case "appeals":
-            return await standing.list_appeals(tx, call, services)
+            return await list_appeals(tx, call, services)
         case "grant" | "refuse" as act:
-            return await standing.decide_appeal(tx, call, services, granted=act == "grant")
+            return await decide_appeal(tx, call, services, granted=act == "grant")
         case _:
-            return await cases.void_cases(tx, call, services)
+            return await about_cases(tx, call, services)
 
 
 async def _undo(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Take back what a case led to: what the button below a card that is done does."""
-    case = await cases.seen_case(tx, call)
+    case = await seen_case(tx, call)
     rows = [row for row in await ledger.list_of_case(tx, case.id) if row.kind is not SanctionKind.STRIKE]
     if not rows:
         raise InputRejected(f"id: case {case.id} led to nothing that could be taken back")
-    return await standing.reverse(tx, call, services, rows[0].id)
+    return await reverse(tx, call, services, rows[0].id)

@@ -16,7 +16,7 @@ ENDS = frozenset({NativeKind.BLOCKED, NativeKind.DELETED, NativeKind.TIMED_OUT, 
 """What deals with a breach; the others take something back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Natives:
     """What hearing of others needs."""
 
