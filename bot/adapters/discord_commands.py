@@ -13,7 +13,7 @@ from bot.adapters.discord_answers import Hook
 from bot.adapters.discord_intake import PLATFORM, Ignored, Place, Us, Why
 from bot.adapters.discord_payload import Payload, number, part, parts, ref, text, time_of
 from bot.adapters.discord_rest import FAILURES, Request, Rest
-from bot.adapters.discord_rooms import is_admin
+from bot.adapters.discord_rooms import is_admin, may_moderate
 from core.domain.choices import read_ref
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin
@@ -200,6 +200,7 @@ def _used(
         addressed_by=frozenset(found),
         quiet_window=False,
         admin=is_admin(number(member, "permissions")),
+        moderator=may_moderate(number(member, "permissions")),
     )
 
 

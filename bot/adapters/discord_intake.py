@@ -79,6 +79,7 @@ class Place:
     surroundings: Surroundings
     owner_ref: str = ""
     admin_roles: frozenset[str] = frozenset()
+    staff_roles: frozenset[str] = frozenset()
     own_roles: frozenset[str] = frozenset()
     role_name: Namer = field(default=nobody, repr=False)
     room_name: Namer = field(default=nobody, repr=False)
@@ -185,7 +186,8 @@ def _said(body: Payload, us: Us, place: Place, now: datetime, live: bool) -> Inb
         surroundings=place.surroundings,
         addressed_by=_addressed_by(body, content, origin, us, place),
         live=live,
-        admin=_is_admin(body, author, origin, place),
+        admin=_may(body, author, origin, place, place.admin_roles),
+        moderator=_may(body, author, origin, place, place.staff_roles),
     )
 
 
@@ -252,14 +254,15 @@ def _addressed_by(body: Payload, content: str, origin: Origin, us: Us, place: Pl
     return frozenset(found)
 
 
-def _is_admin(body: Payload, author: Payload, origin: Origin, place: Place) -> bool:
+def _may(body: Payload, author: Payload, origin: Origin, place: Place, roles: frozenset[str]) -> bool:
+    """Return whether a person holds one of these roles, or owns the community."""
     if origin is not Origin.HUMAN:
         return False
     if place.owner_ref and ref(author, "id") == place.owner_ref:
         return True
     # The role of everyone has the community's own id and is in nobody's list.
     held = {*words(part(body, "member"), "roles"), place.surroundings.community_ref}
-    return bool(held & place.admin_roles)
+    return bool(held & roles)
 
 
 def _attachments(body: Payload) -> tuple[Attachment, ...]:

@@ -14,7 +14,7 @@ MANAGE_ROLES, MANAGE_THREADS, SEND_IN_THREADS, MODERATE_MEMBERS = 1 << 28, 1 << 
 
 _EVERYTHING = (1 << 64) - 1
 _LEFT_TO_THE_SILENCED = VIEW | READ_HISTORY
-_STAFF = KICK_MEMBERS | BAN_MEMBERS | MANAGE_MESSAGES | MANAGE_GUILD | MODERATE_MEMBERS
+STAFF = KICK_MEMBERS | BAN_MEMBERS | MANAGE_MESSAGES | MANAGE_GUILD | MODERATE_MEMBERS
 _THREADS = frozenset({10, 11, 12})
 _WRITING = (SEND, SEND_IN_THREADS)
 """What is taken from everyone where nobody is to write. We may only take what we hold ourselves."""
@@ -121,7 +121,7 @@ def standing_of(scene: Scene, member: Payload | None, *, banned: bool, message_t
     return Standing(
         there=True,
         protected=protected,
-        staff=bool((bits | rights_in(guild, scene.parent, member, now)) & _STAFF),
+        staff=bool((bits | rights_in(guild, scene.parent, member, now)) & STAFF),
         above_us=above_us,
         banned=banned,
         timed_out_until=until if until is not None and until > now else None,

@@ -8,6 +8,7 @@ import discord
 
 from bot.adapters.discord_intake import ADMINISTRATOR, MANAGE_GUILD, PLATFORM, Place
 from bot.adapters.discord_payload import Payload, part, parts, ref, text
+from bot.adapters.discord_rights import STAFF
 from core.domain.ids import RoomKey
 from core.domain.platforms import CommunityReport, MemberReport, RoleReport, RoomReport, Surroundings, Whoever, both
 from core.domain.rooms import RoomKind
@@ -90,6 +91,7 @@ def _place_in(guild: discord.Guild, about: Surroundings, client: discord.Client)
         surroundings=about,
         owner_ref=str(guild.owner_id or ""),
         admin_roles=frozenset(str(role.id) for role in guild.roles if is_admin(role.permissions.value)),
+        staff_roles=frozenset(str(role.id) for role in guild.roles if may_moderate(role.permissions.value)),
         own_roles=frozenset(own_roles(guild)),
         role_name=role_name,
         room_name=room_name,
@@ -99,6 +101,11 @@ def _place_in(guild: discord.Guild, about: Surroundings, client: discord.Client)
 def is_admin(bits: int) -> bool:
     """Return whether these permission bits let their holder administer a community."""
     return bool(bits & (ADMINISTRATOR | MANAGE_GUILD))
+
+
+def may_moderate(bits: int) -> bool:
+    """Return whether these permission bits let their holder look after members and what they write."""
+    return bool(bits & (STAFF | ADMINISTRATOR))
 
 
 def own_roles(guild: discord.Guild) -> Iterator[str]:

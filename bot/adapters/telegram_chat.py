@@ -35,7 +35,7 @@ from bot.adapters.telegram_intake import (
 from bot.adapters.telegram_places import PLATFORM
 from bot.adapters.telegram_polling import Alarm, Poller, Pulse, TokenRevoked
 from bot.adapters.telegram_requests import CalmRequest, UpdatesRequest
-from bot.adapters.telegram_rooms import Rooms
+from bot.adapters.telegram_rooms import NO_RIGHTS, Rooms
 from bot.adapters.telegram_sending import Sender, limiter_of
 from bot.adapters.telegram_text import split
 from bot.adapters.telegram_webhook import Doorway, Webhook
@@ -338,8 +338,8 @@ class TelegramChat(FrontEnd):
             self.presses.wait(heard.press)
         if (heard.press or (heard.form is not None and heard.form.restricted)) and message.origin is Origin.HUMAN:
             private = message.room.chat_ref == message.person_ref
-            admin = not private and await self._rooms.is_admin(message.room.chat_ref, message.person_ref)
-            heard = replace(heard, message=replace(message, admin=admin))
+            rights = NO_RIGHTS if private else await self._rooms.rights_of(message.room.chat_ref, message.person_ref)
+            heard = replace(heard, message=replace(message, admin=rights.admin, moderator=rights.moderator))
         await self._rooms.learn_parent(heard.report)
         accepted = await self._accept(heard.message)
         self._rooms.remember(heard)

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from telegram import Bot, ChatMemberAdministrator, ChatMemberOwner
+from telegram import Bot, ChatMember, ChatMemberAdministrator, ChatMemberOwner
 from telegram.error import TelegramError
 
 from bot.adapters.telegram_intake import Heard, Ignored, IgnoreReason
@@ -28,6 +28,17 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
+class Rights:
+    """What a person may do in a chat: administer it, or look after its members and what they write."""
+
+    admin: bool = False
+    moderator: bool = False
+
+
+NO_RIGHTS = Rights()
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """A message as it was last: where it stood, what it said, how often it was edited."""
 
@@ -47,7 +58,7 @@ class Rooms:
         self._bot, self._memory, self._clock = bot, memory, clock
         self._told: dict[RoomKey, CommunityReport] = {}
         self._moved: dict[str, str] = {}
-        self._standings: dict[tuple[str, str], tuple[float, bool]] = {}
+        self._standings: dict[tuple[str, str], tuple[float, Rights]] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
         self._forums: set[str] = set()
 
@@ -110,8 +121,8 @@ class Rooms:
             return int(room.topic_ref)
         return GENERAL if room.chat_ref in self._forums else None
 
-    async def is_admin(self, chat_ref: str, account_ref: str) -> bool:
-        """Return whether the platform says now that a person may change the chat; what it does not say is no."""
+    async def rights_of(self, chat_ref: str, account_ref: str) -> Rights:
+        """Return what the platform says now that a person may do in a chat; what it does not say is no."""
         key, now = (chat_ref, account_ref), self._clock.monotonic()
         known = self._standings.get(key)
         if known is not None and now - known[0] < STANDING_S:
@@ -119,12 +130,11 @@ class Rooms:
         try:
             member = await self._bot.get_chat_member(self.chat_id(chat_ref), int(account_ref), read_timeout=ASK_S)
         except TelegramError:
-            return False
-        admin = isinstance(member, ChatMemberOwner)
-        admin = admin or (isinstance(member, ChatMemberAdministrator) and bool(member.can_change_info))
-        self._standings[key] = (now, admin)
+            return NO_RIGHTS
+        rights = _rights_of(member)
+        self._standings[key] = (now, rights)
         _forget_oldest(self._standings)
-        return admin
+        return rights
 
     def topic_of(self, chat_ref: str, message_id: str) -> str:
         """Return the topic in which a message stood; empty if it is not remembered."""
@@ -155,6 +165,17 @@ class Rooms:
             self._seen.pop(key, None)
             self._seen[key] = _Seen(message.room.topic_ref, _digest(heard), message.revision)
             _forget_oldest(self._seen)
+
+
+def _rights_of(member: ChatMember) -> Rights:
+    if isinstance(member, ChatMemberOwner):
+        return Rights(admin=True, moderator=True)
+    if not isinstance(member, ChatMemberAdministrator):
+        return NO_RIGHTS
+    return Rights(
+        admin=bool(member.can_change_info),
+        moderator=bool(member.can_restrict_members or member.can_delete_messages),
+    )
 
 
 def _digest(heard: Heard) -> bytes:

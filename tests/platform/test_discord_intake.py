@@ -158,6 +158,13 @@ def test_administrators_are_the_owner_and_holders_of_such_a_role(author: str, ro
     assert read(message(author={"id": author, "username": "a"}, member={"roles": roles})).admin is admin
 
 
+def test_moderators_are_holders_of_such_a_role_and_no_administrators() -> None:
+    place = replace(PLACE, staff_roles=frozenset({"66"}))
+    told = read(message(author={"id": ADA, "username": "a"}, member={"roles": ["66"]}), place=place)
+    assert (told.admin, told.moderator) == (False, True)
+    assert not read(message(author={"id": ADA, "username": "a"}, member={"roles": ["55"]}), place=place).moderator
+
+
 def test_everyone_may_be_administrator_and_a_bot_is_never_one() -> None:
     place = replace(PLACE, admin_roles=frozenset({"1"}))
     assert read(message(member={"roles": []}), place=place).admin

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.adapters.discord_rooms import is_admin
+from bot.adapters.discord_rooms import is_admin, may_moderate
 from core.domain.ids import RoomKey
 from core.domain.platforms import CommunityReport, MemberReport, RoomReport, Whoever
 from core.domain.rooms import RoomKind
@@ -228,3 +228,7 @@ async def test_members_beyond_the_first_chunk_are_told(house: House) -> None:
 def test_administrators_are_those_who_may_manage_the_community() -> None:
     bits = {one.name: is_admin(int(one)) for one in Permission}
     assert {name for name, admin in bits.items() if admin} == {"ADMINISTRATOR", "MANAGE_GUILD"}
+    looking = {one.name for one in Permission if may_moderate(int(one))}
+    assert looking - {"ADMINISTRATOR", "MANAGE_GUILD"} == {
+        "KICK_MEMBERS", "BAN_MEMBERS", "MANAGE_MESSAGES", "MODERATE_MEMBERS"
+    }  # fmt: skip

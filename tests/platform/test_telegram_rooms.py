@@ -163,11 +163,15 @@ async def test_an_edited_command_does_nothing_more(line: Line, ann: User, group:
 async def test_who_may_change_the_group_is_an_administrator(line: Line, ann: User, group: Chat) -> None:
     double = line.telegram
     bo, cy, di = (double.add_user(name) for name in ("Bo", "Cy", "Di"))
+    ed = double.add_user("Ed")
+    await double.promote(ed, group, by=ann, can_restrict_members=True)
     await double.promote(bo, group, by=ann, can_change_info=True)
     await double.promote(cy, group, by=ann, can_pin_messages=True)
-    for each in (ann, bo, cy, di):
+    for each in (ann, bo, cy, di, ed):
         await double.say(each, group, "/void mode lurk")
-    assert [each.admin for each in await line.heard(4)] == [True, True, False, False]
+    heard = await line.heard(5)
+    assert [each.admin for each in heard] == [True, True, False, False, False]
+    assert [each.moderator for each in heard] == [True, False, False, False, True]
 
 
 async def test_the_platform_is_asked_once_in_a_while_and_for_admin_commands_alone(
