@@ -19,6 +19,8 @@ ON_PLATFORM = {
     StepKind.KICK: ActKind.KICK,
     StepKind.BAN: ActKind.BAN,
 }
+REACTION = "reaction:"
+"""How the evidence of a reaction begins: it names a message of somebody else, which is never deleted for it."""
 SLOWED_S = 30
 """How many seconds stand between two messages of a member in a room that is slowed."""
 _ORIGIN = {
@@ -131,6 +133,8 @@ async def plan_deletes(tx: Tx, case: Case, rule: Rule, *, automatic: bool, base:
     sanction_id = None if base is None else await ledger.add(tx, base.row(SanctionKind.DELETE, None))
     reason = platform_reason(case, rule)
     for evidence in await cases.list_evidence(tx, case.id):
+        if evidence.ref.startswith(REACTION):
+            continue
         room = await places.load_room(tx, evidence.room_id)
         act = PlannedAct(
             community_id=case.community_id,

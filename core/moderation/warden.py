@@ -17,6 +17,7 @@ from core.moderation.casework import PEOPLE_ALONE, Breach, Casework, strongest
 from core.moderation.fast.lane import FastLane
 from core.moderation.fast.windows import Windows
 from core.moderation.rulebook import Book
+from core.moderation.sanctioning import REACTION
 from core.store import mod_rules, review
 from core.store.engine import Tx
 
@@ -116,12 +117,12 @@ def watched_of(arrival: Arrival) -> Watched:
 
 
 def reacted(arrival: Arrival) -> Watched:
-    """Return a reaction as something of its giver, at the message that it stands on; it has no words."""
+    """Return a reaction as something of its giver; the message that it stands on is somebody else's, and stays."""
     message = arrival.message
     return Watched(
         community_id=arrival.community.id,
         room_id=arrival.room.id,
-        ref=message.reply_to or message.message_id,
+        ref=REACTION + (message.reply_to or message.message_id),
         revision=0,
         person_id=arrival.person_id,
         at=message.received_at,

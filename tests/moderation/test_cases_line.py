@@ -7,7 +7,7 @@ import pytest
 
 from core.act_ports import ActResult
 from core.domain.ids import RoomKey
-from core.domain.messages import Origin
+from core.domain.messages import MessageKind, Origin, Reaction, ReactionChange
 from core.domain.moderation.acts import ActKind, Standing
 from core.domain.moderation.rules import Level
 from core.ports import SendRefused
@@ -193,6 +193,21 @@ async def test_staff_and_machines_are_not_judged_by_code(house: House) -> None:
     assert await house.cases() == [(1, "scam", "open", "")] and house.acts.done == []
     (card,) = (each for each in house.cards() if "written by a webhook" in each.text)
     assert [each.label for each in card.part.choices] == ["Dismiss", "Context", "Take"]
+
+
+async def test_who_floods_with_reactions_costs_nobody_a_message(house: House) -> None:
+    await house.set_level("flood", Level.SUGGEST)
+    said = house.line.message("Wren", "look at this")
+    await house.line.app.receiver.accept(said)
+    await house.line.say("Vex", "hello")
+    for n in range(16):
+        change = Reaction(ReactionChange.ADD if n % 2 == 0 else ReactionChange.REMOVE, ("👍",))
+        await house.line.say("Vex", "", kind=MessageKind.REACTION, reply_to=said.message_id, reaction=change)
+    await house.line.quiet()
+    assert await house.cases() == [(1, "flood", "open", "")]
+    await house.command("Mod", '/void cases act:decide id:1 step:"delete + timeout 1h"', moderator=True)
+    await house.line.quiet()
+    assert [(act.kind, act.account_ref) for act in house.acts.done] == [(ActKind.TIMEOUT, "vex")]
 
 
 async def test_a_hand_made_sanction_counts_like_any_other(house: House) -> None:
