@@ -74,7 +74,7 @@ async def test_after_a_kill_the_next_start_answers(home: Path) -> None:
 
 @pytest.mark.parametrize(
     "closed",
-    [pytest.param("<&-", marks=pytest.mark.long), pytest.param(">&-", marks=pytest.mark.long), "2>&-", "<&- >&- 2>&-"],
+    ["<&- >&- 2>&-", *(pytest.param(one, marks=pytest.mark.long) for one in ("<&-", ">&-", "2>&-"))],
 )
 async def test_a_closed_stream_is_an_empty_one(home: Path, closed: str) -> None:
     line = '{"text": "just talking", "id": 1}'
