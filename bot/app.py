@@ -149,24 +149,11 @@ async def open_app(
             say(note)
         catalog = load_catalog(PROJECT)
         storage = await stack.enter_async_context(open_storage(settings, clock, say))
-        readable = ReadableRooms()
         search = await stack.enter_async_context(
             open_search(settings.search, storage.database, clock, guard=no_transaction_open, embedders=embedders)
         )
         connect_to = connect_model or partial(connect, clock=clock, estimate=estimate, guard=no_transaction_open)
-        made = {each.name: each for each in front_ends(storage.database, clock, readable)}
-        parts = _parts(
-            settings,
-            clock,
-            catalog,
-            search,
-            Router(_tiers(settings), connect_to, clock, estimate),
-            readable=readable,
-            storage=storage,
-            front_ends=made,
-            desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
-            fault=fault,
-        )
+        parts = await _parts(settings, clock, catalog, storage, search, connect_to, front_ends, fault)
         stack.push_async_callback(parts.router.aclose)
         for front_end in parts.front_ends.values():
             stack.push_async_callback(front_end.close)
@@ -187,20 +174,19 @@ async def open_app(
         )
 
 
-def _parts(
+async def _parts(
     settings: Settings,
     clock: Clock,
     catalog: Catalog,
-    search: SearchParts,
-    router: Router,
-    *,
-    readable: ReadableRooms,
     storage: Storage,
-    front_ends: Mapping[str, FrontEnd],
-    desk: Desk,
+    search: SearchParts,
+    connect_to: Connect,
+    make: MakeFrontEnds,
     fault: Fault,
 ) -> Parts:
     """Return what everything else is built from."""
+    readable = ReadableRooms()
+    front_ends = {each.name: each for each in make(storage.database, clock, readable)}
     notices, metrics, minds = Notices(Voice(catalog.stock)), Metrics(), open_minds()
     moderation = ModerationParts(
         clock=clock,
@@ -217,11 +203,11 @@ def _parts(
         database=storage.database,
         catalog=catalog,
         readable=readable,
-        router=router,
+        router=Router(_tiers(settings), connect_to, clock, estimate),
         notices=notices,
         front_ends=front_ends,
         metrics=metrics,
-        desk=desk,
+        desk=Desk(await open_key(settings, storage.database), tell_person, settings.home),
         search=search,
         minds=minds,
         moderation=moderation,

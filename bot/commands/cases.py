@@ -15,9 +15,9 @@ from core.domain.moderation.cases import Case, CaseId, Evidence, outcome_words
 from core.domain.moderation.ladder import ASK, read_step, step_words
 from core.domain.moderation.rules import Step
 from core.domain.relative import relative
-from core.moderation.cards import quoted
+from core.moderation.cards import list_missing, quoted
 from core.prompt.fences import shown_name
-from core.store import acts, archive, audit, cases, mod_rules, people
+from core.store import archive, audit, cases, mod_rules, people
 from core.store.cases import CaseFilter
 from core.store.engine import Tx
 
@@ -102,7 +102,6 @@ async def _show(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     evidence = await cases.list_evidence(tx, case.id)
     shown, rooms = await _may_read(tx, call, services, evidence)
     rule = await services.moderation.rulebook.find(tx, case.community_id, case.rule_id, case.rule_version)
-    answers = sorted({act.answer for act in await acts.list_of_case(tx, case.id) if act.answer})
     words = "" if rule is None else f": {rule.words(call.room.language)}"
     who = await _name(tx, case.subject_id)
     lines = [
@@ -120,7 +119,7 @@ async def _show(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
         lines.append(f"reported by {reports} members")
     lines += await _events(tx, call, case)
     hold = f" · {case.hold_reason}" if case.hold_reason else ""
-    lines.append(f"now: {outcome_words(case, answers)}{hold} (version {case.version})")
+    lines.append(f"now: {outcome_words(case, await list_missing(tx, case.id))}{hold} (version {case.version})")
     return CommandAnswer("\n".join(filter(None, lines)), rooms)
 
 

@@ -27,7 +27,7 @@ async def rules(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     if not held:
         return CommandAnswer("This community has no rules in force with me.")
     lines = [f"{rule.id}: {rule.words(call.room.language)}" for rule in held]
-    lines.append("/report tells the moderators of a message; /my-record shows what stands about you.")
+    lines.append("/my-record shows what stands about you here; /appeal says why something is wrong.")
     return CommandAnswer("\n".join(lines))
 
 

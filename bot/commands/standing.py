@@ -7,6 +7,7 @@ from core.domain.ids import PersonId
 from core.domain.moderation.cases import Evidence
 from core.domain.moderation.sanctions import Sanction, SanctionId, SanctionKind
 from core.domain.relative import relative
+from core.domain.rooms import RoomKind
 from core.moderation.appeals import newest_of
 from core.moderation.cards import quoted
 from core.moderation.informing import sanction_words
@@ -20,7 +21,9 @@ NUMBER_CHARS = 18
 
 async def my_record(tx: Tx, call: CommandCall, services: Services) -> CommandAnswer:
     """Show a member what stands about them, with reasons and their own words; never who reported, or staff notes."""
-    found = await _about(tx, call, call.person_id)
+    direct = call.room.kind is RoomKind.DM  # from outside too: whoever is banned has no other room
+    found = await ledger.list_about(tx, call.person_id) if direct else await _about(tx, call, call.person_id)
+    found = [each for each in found if each.kind is not SanctionKind.NOTE]  # notes are the staff's own
     if not found:
         return CommandAnswer("Nothing stands about you here.")
     lines = []

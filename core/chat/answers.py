@@ -1,12 +1,15 @@
 """Putting an answer into the outbox: the row, the draft of its receipt and the job that sends it, together."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from core.chat.work import send_job
+from core.domain.choices import Choice
 from core.domain.ids import CommunityId, InboxId, OutboxId, PersonId, RoomId
 from core.domain.rooms import Room
 from core.domain.speech import Draft, Receipt
+from core.store import choices as offers
 from core.store import jobs, outbox
 from core.store.engine import Tx
 from core.store.inbox import TurnRow
@@ -63,3 +66,45 @@ async def queue_send(tx: Tx, outbox_id: OutboxId, asked: Asked, receipt: Receipt
     )
     (job_id,) = await jobs.enqueue(tx, [job])
     await outbox.add_receipt(tx, outbox_id, receipt, room_id=asked.room_id, person_id=asked.person_id, job_id=job_id)
+
+
+async def queue_unasked(
+    tx: Tx,
+    draft: Draft,
+    receipt: Receipt,
+    *,
+    community_id: CommunityId,
+    trace: str,
+    person_id: PersonId | None = None,
+    choices: Sequence[Choice] = (),
+    until: datetime | None = None,
+) -> OutboxId | None:
+    """Queue what nobody has asked for to be sent once; None if its key is taken, and then nothing was written.
+
+    Args:
+        tx: The transaction.
+        draft: What is said, and where.
+        receipt: What is known of it before it is sent.
+        community_id: Of the room.
+        trace: What it came from.
+        person_id: Whom it concerns, if it is one person.
+        choices: What can be pressed below it.
+        until: Until when.
+    """
+    outbox_id = await outbox.add(tx, draft, community_id=community_id, trace=trace, asked_at=None)
+    if outbox_id is None:
+        return None
+    if choices and until is not None:
+        await offers.offer(tx, outbox_id, tuple(choices), until)
+    job = send_job(
+        outbox_id,
+        front_end=draft.front_end,
+        community_id=community_id,
+        room_id=draft.room_id,
+        person_id=person_id,
+        trace=trace,
+        asked=False,
+    )
+    (job_id,) = await jobs.enqueue(tx, [job])
+    await outbox.add_receipt(tx, outbox_id, receipt, room_id=draft.room_id, person_id=person_id, job_id=job_id)
+    return outbox_id

@@ -13,7 +13,7 @@ from core.domain.ids import OutboxId, RoomKey
 from core.domain.jobs import KeyScope, NewJob, Ok, Outcome, Retry, Snooze, send_lane
 from core.domain.messages import InboundMessage, MessageKind
 from core.jobs.executor import JobContext
-from core.ports import Ambiguous, Delivered, FrontEnd, RetryAfter, SendRefused, Unsent
+from core.ports import Ambiguous, Delivered, FrontEnd, RetryAfter, SendRefused, SendResult, Unsent
 from core.prompt.stock import StockKey
 from core.store import choices, jobs, places
 from core.store.choices import Offer
@@ -22,7 +22,7 @@ from core.store.engine import Tx
 log = structlog.get_logger()
 
 TRIES = 3
-"""How often choices are to be taken off before they are left standing: a press still says that they are over."""
+"""How often a message is to be changed before it is left as it stands: a press still says what is over."""
 
 
 async def offered(tx: Tx, outbox_id: OutboxId) -> tuple[Choice, ...]:
@@ -114,17 +114,24 @@ class Closing:
         if shown is not None:
             front_end, room, external_id = shown
             result = await self.front_ends[front_end].close_choices(room, external_id)
-            match result:
-                case RetryAfter(seconds):
-                    return Snooze(seconds)
-                case Unsent(reason) | Ambiguous(reason) if ctx.attempt < TRIES:
-                    return Retry(None, reason)
-                case Unsent() | Ambiguous() | SendRefused() | Delivered():
-                    pass
-                case _:
-                    assert_never(result)
+            again = again_of(result, ctx.attempt)
+            if again is not None:
+                return again
         await ctx.finish(lambda tx: choices.close(tx, outbox_id, over=True), durable=False)
         return Ok()
+
+
+def again_of(result: SendResult, attempt: int) -> Outcome | None:
+    """Return when a change of a message is to be tried again; None if it is made, or is given up."""
+    match result:
+        case RetryAfter(seconds):
+            return Snooze(seconds)
+        case Unsent(reason) | Ambiguous(reason) if attempt < TRIES:
+            return Retry(None, reason)
+        case Unsent() | Ambiguous() | SendRefused() | Delivered():
+            return None
+        case _:
+            assert_never(result)
 
 
 async def _shown(tx: Tx, outbox_id: OutboxId) -> tuple[str, RoomKey, str] | None:

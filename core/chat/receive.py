@@ -181,7 +181,8 @@ class Receiver:
         if self._is_talk(arrival.message) and not await self._keep(tx, arrival, pair):
             await inbox.withdraw(tx, inbox_id)
             return _silent(arrival, SilenceReason.TRIGGER_DELETED)
-        await self.moderate(tx, arrival)
+        if self._is_talk(arrival.message) or not arrival.message.answer_token:  # else nobody saw it but the bot
+            await self.moderate(tx, arrival)
         joined = await self._join(tx, arrival, inbox_id)
         if joined is not None:
             return Accepted("reply", None, arrival.room.id, joined)

@@ -14,7 +14,7 @@ from core.act_ports import ActResult, ModerationPort
 from core.domain.errors import Unavailable
 from core.domain.ids import PersonId
 from core.domain.jobs import Ok, Outcome, Retry, Snooze
-from core.domain.moderation.acts import Act, Done
+from core.domain.moderation.acts import Act, ActKind, Done
 from core.domain.moderation.cases import Outcome as CaseOutcome
 from core.domain.moderation.refusals import UNSUPPORTED, refusal_in_words
 from core.domain.moderation.rules import Level
@@ -25,7 +25,7 @@ from core.moderation.casework import Casework
 from core.moderation.staffroom import tell_staff
 from core.moderation.work import ACT_TRIES, ActWork, News, inform_job
 from core.ports import Ambiguous, RetryAfter, SendRefused, Unsent
-from core.store import acts, archive, cases, jobs, ledger, people, places, review
+from core.store import acts, archive, cases, jobs, ledger, people, places
 from core.store.acts import PlannedAct
 from core.store.engine import Tx
 
@@ -38,6 +38,7 @@ class _Ready:
 
     planned: PlannedAct
     act: Act
+    again: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class Acting:
         except Unavailable as exc:
             return await self._again(ctx, act_id, str(exc))
         found = look(ready.act.kind, standing, ready.act.until)
+        if ready.again and _is_ours(ready.act, found):
+            return await self._end(ctx, act_id, None, ActState.DONE, "")
         if found is not None:
             return await self._end(ctx, act_id, found)
         self.fault("act.looked")
@@ -74,9 +77,10 @@ class Acting:
 
     async def _begin(self, tx: Tx, act_id: ActId) -> _Ready | ActRefusal | AlreadySo | None:
         """Mark an act as being done; return what of our own knowledge speaks against it."""
-        planned = await acts.start(tx, act_id)
-        if planned is None:
+        started = await acts.start(tx, act_id)
+        if started is None:
             return None
+        planned, again = started
         if (refusal := await self._ours(tx, planned)) is not None:
             return refusal
         room = await places.load_room(tx, planned.room_id)
@@ -98,7 +102,7 @@ class Acting:
             until=planned.until,
             setting=planned.setting,
         )
-        return _Ready(planned, act)
+        return _Ready(planned, act, again)
 
     async def _ours(self, tx: Tx, planned: PlannedAct) -> ActRefusal | None:
         """Return what our own tables say against an act; acts that take something back are never held."""
@@ -145,7 +149,7 @@ class Acting:
         except Unavailable as exc:
             return await self._again(ctx, ready.planned.id, str(exc))
         found = look(ready.act.kind, standing, ready.act.until)
-        if isinstance(found, AlreadySo) or (found is ActRefusal.NO_RIGHT and not standing.there):
+        if _is_ours(ready.act, found):
             return await self._end(ctx, ready.planned.id, None, ActState.DONE, "")
         return await self._again(ctx, ready.planned.id, reason)
 
@@ -197,6 +201,12 @@ class Acting:
                 await tell_staff(tx, case.community_id, why, f"again:{case.id}:{case.version}")
 
 
+def _is_ours(act: Act, found: ActRefusal | AlreadySo | None) -> bool:
+    """Return whether what is found of an act that was begun says that it was done."""
+    left = AlreadySo.LEFT if act.kind is ActKind.KICK else None
+    return found is not None and found in (AlreadySo.HOLDS, AlreadySo.MESSAGE_GONE, left)
+
+
 async def _reason(tx: Tx, planned: PlannedAct) -> str:
     """Return the reason for the platform's log with the name of who stands behind it, as of now."""
     sanction = None if planned.sanction_id is None else await ledger.find(tx, planned.sanction_id)
@@ -207,14 +217,10 @@ async def _reason(tx: Tx, planned: PlannedAct) -> str:
 
 
 async def _is_changed(tx: Tx, planned: PlannedAct) -> bool:
-    """Return whether any evidence of an act's case says something else now than when it was found."""
+    """Return whether any evidence of an act's case says something else now, as far as its room is archived."""
     if planned.case_id is None:
         return False
     for each in await cases.list_evidence(tx, planned.case_id):
-        if each.text is None:
-            continue
-        if await archive.says_no_more(tx, each.room_id, each.ref, each.text):
-            return True
-        if await review.says_no_more(tx, each.room_id, each.ref, each.text):
+        if each.text is not None and await archive.says_no_more(tx, each.room_id, each.ref, each.text):
             return True
     return False

@@ -81,7 +81,7 @@ async def newest_of(tx: Tx, sanctions: list[Sanction]) -> SanctionId | None:
     """Return the newest sanction that can be appealed against without naming it; None if there is none."""
     for each in sanctions:
         if (
-            each.kind is not SanctionKind.STRIKE
+            each.kind not in (SanctionKind.STRIKE, SanctionKind.NOTE)
             and each.reversed_at is None
             and await appeals.find_of(tx, each.id) is None
         ):

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
 
+from core.chat.answers import queue_unasked
+from core.chat.choosing import again_of
 from core.chat.deliver import public_text
 from core.chat.voice import Voice
-from core.chat.work import send_job
 from core.domain.choices import Choice
-from core.domain.ids import OutboxId
-from core.domain.jobs import Ok, Outcome, Retry, Snooze
+from core.domain.ids import OutboxId, RoomId
+from core.domain.jobs import Ok, Outcome
 from core.domain.moderation.cases import Case, CaseId, Evidence, outcome_words
 from core.domain.moderation.cases import Outcome as CaseOutcome
 from core.domain.moderation.ladder import step_words
 from core.domain.moderation.rules import Rule, StepKind
+from core.domain.moderation.sanctions import ActState
 from core.domain.permalinks import permalink
 from core.domain.rooms import Room
 from core.domain.speech import Draft, Receipt, SpeechKind
@@ -22,7 +23,7 @@ from core.jobs.executor import JobContext
 from core.moderation.casework import shown_at_once
 from core.moderation.rulebook import Rulebook
 from core.moderation.work import CardWork, card_job
-from core.ports import Ambiguous, Clock, Delivered, FrontEnd, OutgoingPart, RetryAfter, SendRefused, Unsent
+from core.ports import Clock, FrontEnd, OutgoingPart
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.store import acts, cases, choices, jobs, mod_rules, outbox, people, places
@@ -37,7 +38,6 @@ CARD_LASTS = timedelta(days=30)
 """How long a card can be pressed."""
 CARE = "self-harm"
 """What a signal is called that asks for care and for nothing else."""
-TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,42 +59,38 @@ class Cards:
         staff = await places.find_staff(tx, case.community_id)
         if staff is None or not shown_at_once(case, rule):
             return None
-        here = await places.load_place(tx, staff.id)
-        sources = frozenset(each.room_id for each in await cases.list_evidence(tx, case.id))
-        allowed = await self.readable.allow(tx, staff.community_id, staff.id, None, sources, epoch=here.mind_epoch)
-        shown = allowed and not case.about_staff
+        sources = await self.sources(tx, case, staff)
         draft = Draft(
             kind=SpeechKind.CARD,
             room_id=staff.id,
             front_end=staff.key.platform,
             reply_to=None,
-            text=await self.text(tx, case, staff, shown=shown),
-            audience=(sources if shown else frozenset()) | {staff.id},
+            text=await self.text(tx, case, staff, shown=sources is not None),
+            audience=(sources or frozenset()) | {staff.id},
             dedupe=f"case:{case.id}",
         )
-        outbox_id = await outbox.add(tx, draft, community_id=staff.community_id, trace=f"case:{case.id}", asked_at=None)
-        if outbox_id is None:
-            return None
-        await self._send(tx, staff, case, outbox_id)
-        await cases.set_card(tx, case.id, outbox_id)
+        outbox_id = await queue_unasked(
+            tx,
+            draft,
+            Receipt(trigger=f"case:{case.id}", rule=f"card:{case.rule_id}", provider="code"),
+            community_id=staff.community_id,
+            trace=f"case:{case.id}",
+            choices=await self.choices(tx, case, staff),
+            until=self.pressed_until(),
+        )
+        if outbox_id is not None:
+            await cases.set_card(tx, case.id, outbox_id)
         return outbox_id
 
-    async def _send(self, tx: Tx, staff: Room, case: Case, outbox_id: OutboxId) -> None:
-        offered = await self.choices(tx, case, staff)
-        if offered:
-            await choices.offer(tx, outbox_id, offered, self.pressed_until())
-        job = send_job(
-            outbox_id,
-            front_end=staff.key.platform,
-            community_id=staff.community_id,
-            room_id=staff.id,
-            person_id=None,
-            trace=f"case:{case.id}",
-            asked=False,
-        )
-        (job_id,) = await jobs.enqueue(tx, [job])
-        receipt = Receipt(trigger=f"case:{case.id}", rule=f"card:{case.rule_id}", provider="code")
-        await outbox.add_receipt(tx, outbox_id, receipt, room_id=staff.id, person_id=None, job_id=job_id)
+    async def sources(self, tx: Tx, case: Case, staff: Room) -> frozenset[RoomId] | None:
+        """Return the rooms that the card of a case is made of; None if not all who read there may read them now.
+
+        Nor is a case about one of the staff shown to the others.
+        """
+        here = await places.load_place(tx, staff.id)
+        sources = frozenset(each.room_id for each in await cases.list_evidence(tx, case.id))
+        allowed = await self.readable.allow(tx, staff.community_id, staff.id, None, sources, epoch=here.mind_epoch)
+        return sources if allowed and not case.about_staff else None
 
     async def bring_up_to_date(self, tx: Tx, case: Case) -> None:
         """Have the card of a case say how it stands; where there is none yet, show it if its level says so."""
@@ -108,7 +104,7 @@ class Cards:
 
     async def text(self, tx: Tx, case: Case, staff: Room, *, shown: bool = True) -> str:
         """Return what the card of a case says. `shown`: whether it may quote and name."""
-        status = outcome_words(case, await _answers(tx, case.id))
+        status = outcome_words(case, await list_missing(tx, case.id))
         if not shown:
             key = StockKey.CASE_CARD_HIDDEN
             return self.voice.say(staff.language, key, staff.id, case=str(case.id), rule=case.rule_id, status=status)
@@ -200,15 +196,9 @@ class CardKeeping:
         if found is not None:
             front_end, external_id, part = found
             result = await self.front_ends[front_end].edit(external_id, part)
-            match result:
-                case RetryAfter(seconds):
-                    return Snooze(seconds)
-                case Unsent(reason) | Ambiguous(reason) if ctx.attempt < TRIES:
-                    return Retry(None, reason)
-                case Unsent() | Ambiguous() | SendRefused() | Delivered():
-                    pass
-                case _:
-                    assert_never(result)
+            again = again_of(result, ctx.attempt)
+            if again is not None:
+                return again
         await ctx.finish(_nothing, durable=False)
         return Ok()
 
@@ -221,8 +211,8 @@ class CardKeeping:
         if external_id is None:
             return None
         staff = await places.load_room(tx, row.room_id)
-        shown = len(row.audience) > 1
-        text = await self.cards.text(tx, case, staff, shown=shown)
+        # Who reads there may have changed since the card was sent.
+        text = await self.cards.text(tx, case, staff, shown=await self.cards.sources(tx, case, staff) is not None)
         offered = await self.cards.choices(tx, case, staff)
         (part,) = (await outbox.list_parts(tx, row.id))[-1:]
         if offered:
@@ -247,8 +237,11 @@ async def _nothing(tx: Tx) -> None:
     """There is nothing to write."""
 
 
-async def _answers(tx: Tx, case_id: CaseId) -> list[str]:
-    return sorted({act.answer for act in await acts.list_of_case(tx, case_id) if act.answer})
+async def list_missing(tx: Tx, case_id: CaseId) -> list[str]:
+    """Return which acts of a case were not done, each with why."""
+    planned = await acts.list_of_decision(tx, case_id)
+    over = (act for act in planned if act.state in (ActState.REFUSED, ActState.FAILED, ActState.UNKNOWN))
+    return sorted({f"{act.kind.value.replace('_', ' ')}: {act.answer}" for act in over})
 
 
 def quoted(evidence: list[Evidence]) -> str:

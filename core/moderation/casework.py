@@ -12,7 +12,7 @@ from core.domain.messages import Origin
 from core.domain.moderation.cases import Case, CaseId, CaseStatus, Evidence, Lane, Outcome
 from core.domain.moderation.ladder import ASK, acts_alone, effect_of, step_of, step_words
 from core.domain.moderation.rule_file import SENSITIVE
-from core.domain.moderation.rules import Level, Rule, Step, StepKind
+from core.domain.moderation.rules import Level, Rule, RuleKind, Step, StepKind
 from core.domain.moderation.sanctions import ActState, strikes
 from core.domain.moderation.signals import Signal, Watched
 from core.domain.rooms import Room
@@ -25,6 +25,8 @@ from core.store.engine import Tx
 
 PEOPLE_ALONE = frozenset({Origin.HUMAN, Origin.PROXIED})
 """Whose messages lead to strikes and acts by themselves; of machines and channels a person decides."""
+NOT_DONE = "nothing of it was done"
+"""Why rows of the ledger are taken back by code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,10 @@ class Casework:
         rule = await self.rulebook.find(tx, case.community_id, case.rule_id, case.rule_version)
         if rule is None:
             raise InputRejected(f"id: the rule of case {case.id} is not there any more")
+        if rule.kind is RuleKind.CARE and step.kind is not StepKind.NOTE:
+            raise InputRejected(
+                f"step: case {case.id} asks for care, and nothing is done to anybody; note or dismiss it"
+            )
         book = await self.rulebook.load(tx, case.community_id)
         approver = f"person:{by}"
         return await self._apply(tx, case, rule, step, by=by, approver=approver, reason=reason, book=book, room=room)
@@ -218,11 +224,13 @@ class Casework:
         case = await cases.load(tx, case_id, lock=True)
         if case is None or case.status is not CaseStatus.DECIDED:
             return case
-        planned = [act for act in await acts.list_of_case(tx, case.id) if not act.dedupe.startswith("lift:")]
+        planned = await acts.list_of_decision(tx, case.id)
         if any(act.state in (ActState.READY, ActState.DOING) for act in planned):
             return case
         refused = [act for act in planned if act.state is ActState.REFUSED]
         done = [act for act in planned if act.state is ActState.DONE]
+        if planned and not any(act.state.stands for act in planned):
+            await self._take_out(tx, case)
         if refused and not done:
             reasons = "; ".join(sorted({act.answer for act in refused}))
             await cases.add_event(tx, case.id, None, "refused", {"why": reasons})
@@ -238,6 +246,11 @@ class Casework:
             by=case.decided_by,
             outcome=outcome,
         )
+
+    async def _take_out(self, tx: Tx, case: Case) -> None:
+        """Take what was written for a decision out of the count: nothing of it was done."""
+        for row in await ledger.list_of_case(tx, case.id):
+            await ledger.reverse(tx, row.id, None, NOT_DONE)
 
     async def take(self, tx: Tx, case_id: CaseId, by: PersonId) -> Case:
         """Give a case to one of the staff, or let it go where they have it.

@@ -7,8 +7,8 @@ from datetime import timedelta
 import structlog
 
 from core.act_ports import ModerationPort
+from core.chat.answers import queue_unasked
 from core.chat.voice import Voice
-from core.chat.work import send_job
 from core.domain.errors import Unavailable
 from core.domain.ids import PersonId, RoomKey
 from core.domain.jobs import Ok, Outcome, Retry
@@ -23,7 +23,7 @@ from core.moderation.cards import quoted
 from core.moderation.rulebook import Rulebook
 from core.moderation.work import InformWork, News
 from core.prompt.stock import StockKey
-from core.store import access, cases, jobs, ledger, outbox, people, places
+from core.store import access, cases, ledger, people, places
 from core.store.engine import Tx
 
 log = structlog.get_logger()
@@ -74,21 +74,8 @@ class Informing:
             dedupe=f"inform:{sanction_id}:{news}",
         )
         trace = f"sanction:{sanction_id}"
-        added = await outbox.add(tx, draft, community_id=room.community_id, trace=trace, asked_at=None)
-        if added is None:
-            return
-        job = send_job(
-            added,
-            front_end=room.key.platform,
-            community_id=room.community_id,
-            room_id=room.id,
-            person_id=person_id,
-            trace=trace,
-            asked=False,
-        )
-        (job_id,) = await jobs.enqueue(tx, [job])
         receipt = Receipt(trigger=trace, rule=f"inform:{sanction.rule_id}", provider="code")
-        await outbox.add_receipt(tx, added, receipt, room_id=room.id, person_id=person_id, job_id=job_id)
+        await queue_unasked(tx, draft, receipt, community_id=room.community_id, trace=trace, person_id=person_id)
 
     async def _text(self, tx: Tx, sanction: Sanction, room: Room, news: News) -> str:
         community = await places.load_community(tx, sanction.community_id)

@@ -21,6 +21,9 @@ from core.store import acts, archive, cases, jobs, ledger, mind_traces, people, 
 from core.store.acts import PlannedAct
 from core.store.engine import Tx
 
+AT_ONCE = 500
+"""Messages that one operation takes back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
@@ -96,10 +99,13 @@ class Reversal:
             await self._void(tx, mind_id, resting, sanction.id)
 
     async def _void(self, tx: Tx, mind_id: str, messages: list[MessageId], sanction_id: SanctionId) -> None:
-        refs = tuple(f"message:{id_}" for id_ in sorted(set(messages)))
-        item = Item(VoidSource(refs=refs, cause=VoidCause.RETRACTED), f"reversed:{sanction_id}")
+        refs = [f"message:{id_}" for id_ in sorted(set(messages))]
+        items = tuple(
+            Item(VoidSource(refs=tuple(some), cause=VoidCause.RETRACTED), f"reversed:{sanction_id}:{some[0]}")
+            for some in (refs[n : n + AT_ONCE] for n in range(0, len(refs), AT_ONCE))
+        )
         actor = Actor(Emitter.PARENT, "reversal")
-        verdict = await self.minds.apply(tx, Batch(mind_id=mind_id, actor=actor, items=(item,), mode=Mode.ALL))
+        verdict = await self.minds.apply(tx, Batch(mind_id=mind_id, actor=actor, items=items, mode=Mode.ALL))
         refused = [each.verdict for each in verdict.items if isinstance(each.verdict, Rejected)]
         if refused:
             raise AssertionError(f"what was reversed is taken back: {refused[0].code.value}")
@@ -107,7 +113,7 @@ class Reversal:
 
 def _undoing(act: PlannedAct) -> PlannedAct | None:
     """Return what takes an act back that was done, or may have been; None if nothing does."""
-    if act.state not in (ActState.DONE, ActState.UNKNOWN) or act.dedupe.startswith(("lift:", "undo:")):
+    if act.state not in (ActState.DOING, ActState.DONE, ActState.UNKNOWN) or act.dedupe.startswith(("lift:", "undo:")):
         return None
     kind = ActKind.SLOW if act.kind is ActKind.SLOW else REVERSED_BY.get(act.kind)
     if kind is None:

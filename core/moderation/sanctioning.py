@@ -101,6 +101,8 @@ async def plan_step(
     if sanction_id is None or room is None:
         return False
     kind = ActKind.SLOW if step.kind is StepKind.SLOW else ON_PLATFORM.get(step.kind)
+    if step.kind is StepKind.NOTE:  # for the staff alone
+        return False
     if kind is None:
         front_end = room.key.platform
         await jobs.enqueue(

@@ -1,9 +1,9 @@
 """What the staff is told in their room besides cards: once each, and nothing where no room is theirs."""
 
-from core.chat.work import send_job
+from core.chat.answers import queue_unasked
 from core.domain.ids import CommunityId, OutboxId
 from core.domain.speech import Draft, Receipt, SpeechKind
-from core.store import jobs, outbox, places
+from core.store import places
 from core.store.engine import Tx
 
 
@@ -25,19 +25,5 @@ async def tell_staff(tx: Tx, community_id: CommunityId, text: str, dedupe: str) 
         dedupe=f"staff:{community_id}:{dedupe}",
     )
     trace = f"staff:{community_id}"
-    outbox_id = await outbox.add(tx, draft, community_id=community_id, trace=trace, asked_at=None)
-    if outbox_id is None:
-        return None
-    job = send_job(
-        outbox_id,
-        front_end=staff.key.platform,
-        community_id=community_id,
-        room_id=staff.id,
-        person_id=None,
-        trace=trace,
-        asked=False,
-    )
-    (job_id,) = await jobs.enqueue(tx, [job])
     receipt = Receipt(trigger=trace, rule=f"staff:{dedupe.partition(':')[0]}", provider="code")
-    await outbox.add_receipt(tx, outbox_id, receipt, room_id=staff.id, person_id=None, job_id=job_id)
-    return outbox_id
+    return await queue_unasked(tx, draft, receipt, community_id=community_id, trace=trace)

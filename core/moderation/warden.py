@@ -10,7 +10,7 @@ from functools import partial
 from core.chat.admission import Arrival
 from core.domain.messages import InboundMessage, MessageKind, Origin, ReactionChange
 from core.domain.moderation.cases import Lane
-from core.domain.moderation.rules import Detector, Rule
+from core.domain.moderation.rules import Rule
 from core.domain.moderation.signals import Signal, Watched
 from core.jobs.executor import Observe
 from core.moderation.casework import PEOPLE_ALONE, Breach, Casework, strongest
@@ -18,7 +18,7 @@ from core.moderation.fast.lane import FastLane
 from core.moderation.fast.windows import Windows
 from core.moderation.rulebook import Book
 from core.moderation.sanctioning import REACTION
-from core.store import mod_rules, review
+from core.store import mod_rules
 from core.store.engine import Tx
 
 HELD = {
@@ -53,8 +53,6 @@ class Warden:
         signals = self.lane.read(watched, self.windows, rules)
         if not is_exempt(message):
             await self._judge(tx, arrival, book, rules, watched, signals)
-        if not arrival.keeps and not arrival.opted_out and _is_reviewed(rules):
-            await review.add(tx, watched, arrival.person_id, message.reply_to)
 
     async def _react(self, tx: Tx, arrival: Arrival, book: Book, rules: Sequence[Rule]) -> None:
         change = arrival.message.reaction
@@ -134,7 +132,3 @@ def reacted(arrival: Arrival) -> Watched:
 
 def _holds(rule: Rule, arrival: Arrival) -> bool:
     return rule.holds_in(arrival.room.id) and arrival.person_id not in rule.exempt.people
-
-
-def _is_reviewed(rules: Sequence[Rule]) -> bool:
-    return any(rule.use_of(Detector.MODEL) is not None for rule in rules)

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from core.chat.choosing import TRIES
 from core.domain.ids import CommunityId, RoomId
 from core.domain.jobs import PASS_HEAD_START_S, KeyScope, NewJob, send_lane
 from core.domain.moderation.cases import CaseId
@@ -55,13 +56,15 @@ class InformWork(BaseModel):
 
 
 def case_job(case_id: CaseId, community_id: CommunityId) -> NewJob:
-    """Return the job that judges a case; cases of one community one after the other."""
+    """Return the job that judges a case; one that has not begun sees all that joined the case until then."""
     return NewJob(
         kind="case",
         pool="chat",
         lane=f"cases:{community_id}",
         payload=CaseWork(case_id=case_id).model_dump(),
         community_id=community_id,
+        key=f"case:{case_id}",
+        scope=KeyScope.PENDING,
         head_start_s=PASS_HEAD_START_S,
         max_attempts=5,
     )
@@ -92,7 +95,7 @@ def card_job(case_id: CaseId, *, front_end: str, community_id: CommunityId, room
         payload=CardWork(case_id=case_id).model_dump(),
         community_id=community_id,
         room_id=room_id,
-        max_attempts=5,
+        max_attempts=TRIES,
     )
 
 

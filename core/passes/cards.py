@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from core.chat.answers import queue_unasked
 from core.chat.voice import Voice
-from core.chat.work import send_job
 from core.domain.candidates import APPROVAL_LASTS
 from core.domain.choices import Choice
 from core.domain.ids import OutboxId, RoomId
@@ -15,7 +15,7 @@ from core.passes.saying import Saying, rests_on
 from core.passes.situation import Situation
 from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
-from core.store import choices, jobs, outbox, places
+from core.store import places
 from core.store.access import ReadableRooms
 from core.store.engine import Tx
 
@@ -54,26 +54,16 @@ class Cards:
             dedupe=card_key(run.mind_id, waiting.entry.id, waiting.body.attempts),
         )
         trace = f"run:{run.id}"
-        outbox_id = await outbox.add(tx, draft, community_id=staff.community_id, trace=trace, asked_at=None)
-        if outbox_id is None:
-            return None
-        if shown:
-            until = min(situation.now + APPROVAL_LASTS, waiting.body.expires_at)
-            await choices.offer(tx, outbox_id, self._choices(staff, waiting.entry.id), until)
-        job = send_job(
-            outbox_id,
-            front_end=draft.front_end,
-            community_id=staff.community_id,
-            room_id=staff.id,
-            person_id=None,
-            trace=trace,
-            asked=False,
-        )
-        (job_id,) = await jobs.enqueue(tx, [job])
         made_of = rests_on(waiting, situation) if shown else ()
-        receipt = Receipt(trigger=trace, rule=RULE, provider="code", sources=made_of)
-        await outbox.add_receipt(tx, outbox_id, receipt, room_id=staff.id, person_id=None, job_id=job_id)
-        return outbox_id
+        return await queue_unasked(
+            tx,
+            draft,
+            Receipt(trigger=trace, rule=RULE, provider="code", sources=made_of),
+            community_id=staff.community_id,
+            trace=trace,
+            choices=self._choices(staff, waiting.entry.id) if shown else (),
+            until=min(situation.now + APPROVAL_LASTS, waiting.body.expires_at),
+        )
 
     def _asking(self, staff: Room, waiting: Saying, situation: Situation) -> str:
         left = min(APPROVAL_LASTS, waiting.body.expires_at - situation.now)

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from core.chat.work import send_job
-from core.domain.ids import OutboxId, PersonId
+from core.chat.answers import queue_unasked
+from core.domain.ids import OutboxId
 from core.domain.mind.entries import Entry
 from core.domain.mind.speech import Candidate
 from core.domain.passes import Run
 from core.domain.prompt import SourceKind
 from core.domain.speech import Draft, Receipt, ReceiptSource, SpeechKind, speech_key
 from core.passes.situation import Situation
-from core.store import jobs, outbox, speaking
+from core.store import speaking
 from core.store.engine import Tx
 from core.store.places import Place
 from core.store.speaking import Making
@@ -44,25 +44,11 @@ async def queue_speech(tx: Tx, run: Run, said: Saying, situation: Situation) -> 
         audience=said.entry.sources | {room.id},
         dedupe=speech_key(run.mind_id, said.entry.id, said.body.attempts),
     )
-    trace = f"run:{run.id}"
-    outbox_id = await outbox.add(tx, draft, community_id=room.community_id, trace=trace, asked_at=None)
-    if outbox_id is None:
-        return None
-    person: PersonId | None = None if reply is None else reply.author_id
-    job = send_job(
-        outbox_id,
-        front_end=draft.front_end,
-        community_id=room.community_id,
-        room_id=room.id,
-        person_id=person,
-        trace=trace,
-        asked=False,
+    receipt = _receipt(run, said, situation, await speaking.find_making(tx, run.mind_id, said.entry.id))
+    person = None if reply is None else reply.author_id
+    return await queue_unasked(
+        tx, draft, receipt, community_id=room.community_id, trace=f"run:{run.id}", person_id=person
     )
-    (job_id,) = await jobs.enqueue(tx, [job])
-    making = await speaking.find_making(tx, run.mind_id, said.entry.id)
-    receipt = _receipt(run, said, situation, making)
-    await outbox.add_receipt(tx, outbox_id, receipt, room_id=room.id, person_id=person, job_id=job_id)
-    return outbox_id
 
 
 def _receipt(run: Run, said: Saying, situation: Situation, making: Making) -> Receipt:

@@ -45,7 +45,9 @@ insert into voidbot.acts (community_id, sanction_id, case_id, kind, front_end, r
   message_ref, until, setting, reason, automatic, dedupe, state)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 on conflict (dedupe) do nothing returning id"""
-_BEGIN = "update voidbot.acts set state = 'doing' where id = $1 and state in ('ready', 'doing') returning *"
+_BEGIN = """
+update voidbot.acts a set state = 'doing' from (select id, state from voidbot.acts where id = $1 for update) was
+where a.id = was.id and was.state in ('ready', 'doing') returning a.*, was.state = 'doing' as again"""
 _END = """
 update voidbot.acts set state = $2, answer = $3, done_at = voidbot.now()
 where id = $1 and state in ('ready', 'doing')"""
@@ -112,10 +114,14 @@ def _act(row: Row) -> PlannedAct:
     )
 
 
-async def start(tx: Tx, act_id: ActId) -> PlannedAct | None:
-    """Mark an act as being done, before the platform is called; None if it is over."""
+async def start(tx: Tx, act_id: ActId) -> tuple[PlannedAct, bool] | None:
+    """Mark an act as being done, before the platform is called; None if it is over.
+
+    Returns:
+        The act, and whether it was marked before: then it may have been done already.
+    """
     row = await tx.fetchrow(_BEGIN, act_id)
-    return None if row is None else _act(row)
+    return None if row is None else (_act(row), row["again"])
 
 
 async def end(tx: Tx, act_id: ActId, state: ActState, answer: str = "") -> bool:
@@ -129,9 +135,14 @@ async def find(tx: Tx, act_id: ActId) -> PlannedAct | None:
     return None if row is None else _act(row)
 
 
-async def list_of_case(tx: Tx, case_id: CaseId) -> list[PlannedAct]:
-    """Return the acts of a case in their order."""
-    return [_act(row) for row in await tx.fetch("select * from voidbot.acts where case_id = $1 order by id", case_id)]
+async def list_of_decision(tx: Tx, case_id: CaseId) -> list[PlannedAct]:
+    """Return what a case's present decision is to do, in order: nothing of an earlier one, and no taking back."""
+    rows = await tx.fetch(
+        "select a.* from voidbot.acts a join voidbot.cases c on c.id = a.case_id where c.id = $1"
+        " and a.created_at >= c.decided_at and a.dedupe not like 'lift:%' and a.dedupe not like 'undo:%' order by a.id",
+        case_id,
+    )
+    return [_act(row) for row in rows]
 
 
 async def list_of_sanction(tx: Tx, sanction_id: SanctionId) -> list[PlannedAct]:

@@ -42,19 +42,6 @@ async def add(tx: Tx, message: Watched, author_id: PersonId, reply_to: str | Non
     )
 
 
-async def says_no_more(tx: Tx, room_id: RoomId, ref: str, text: str) -> bool:
-    """Return whether a message is kept, and these words stand in its newest revision no longer."""
-    return bool(
-        await tx.fetchval(
-            "select position($3 in text) = 0 from voidbot.review_window where room_id = $1 and platform_ref = $2"
-            " order by revision desc limit 1",
-            room_id,
-            ref,
-            text,
-        )
-    )
-
-
 async def bury(tx: Tx, room_id: RoomId, refs: list[str]) -> int:
     """Drop messages that were deleted; return how many revisions."""
     return await tx.execute(

@@ -109,23 +109,23 @@ class Evidence:
     note: str = ""
 
 
-def outcome_words(case: Case, answers: Sequence[str] = ()) -> str:
+def outcome_words(case: Case, missing: Sequence[str] = ()) -> str:
     """Return what became of a case in words; nothing else may say that something was done.
 
-    `answers`: what the platform said of acts that failed.
+    `missing`: the acts that were not done, each with why.
     """
     step = step_words(case.decision or case.step)
     match case.outcome:
         case Outcome.NONE:
             return _waiting_words(case)
         case Outcome.APPLIED:
-            return f"done: {step}"
+            return f"done in part, of {step} not: {'; '.join(missing)}" if missing else f"done: {step}"
         case Outcome.WOULD_HAVE_APPLIED:
             return f"nothing was done; it would have been: {step}"
         case Outcome.DISMISSED:
             return "dismissed, nothing was done"
         case Outcome.FAILED:
-            return f"not done: {step}" + (f" ({'; '.join(answers)})" if answers else "")
+            return f"not done: {step}" + (f" ({'; '.join(missing)})" if missing else "")
         case Outcome.NATIVE:
             return "nothing to do: the platform or somebody on it has dealt with it already"
         case Outcome.REVERSED:
