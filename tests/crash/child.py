@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import Any
 
 import aiohttp
 
-from bot.app import Role, open_app
+from bot.app import App, Role, open_app
+from bot.settings import Settings
 from core.domain.errors import BotError, OutsideRefused
 from core.domain.ids import RoomKey
 from core.domain.messages import Address, InboundMessage, MessageKind, Origin
@@ -29,6 +30,7 @@ from core.jobs.executor import Fault
 from core.ports import Accept, Ambiguous, Clock, Delivered, FrontEnd, ModelProvider, OutgoingPart, SendResult
 from core.providers.model_settings import ModelSettings
 from core.providers.models import ConnectedModel
+from core.providers.router import Connect
 from tests.crash.platform import WINDOW_S, Behaviour
 from tests.fakes import ManualClock
 from tests.flows.line import SETTINGS, settings_for
@@ -220,6 +222,26 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+@asynccontextmanager
+async def on_its_platform(
+    order: dict[str, Any], settings: Settings, clock: Clock, fault: Fault, connect: Connect | None = None
+) -> AsyncIterator[App]:
+    """Open a bot that hears and works on the platform of its order."""
+    async with (
+        aiohttp.ClientSession(order["platform"]) as session,
+        open_app(
+            settings,
+            frozenset({Role.GATEWAY, Role.WORKER}),
+            say=lambda line: None,
+            front_ends=lambda database, clock, readable: [PlatformChat(order, session, clock, fault)],
+            clock=clock,
+            connect_model=connect,
+            fault=fault,
+        ) as app,
+    ):
+        yield app
+
+
 async def live(order: dict[str, Any], fault: Callable[[str], None]) -> None:
     clock = ManualClock()
     await clock.advance(order.get("skew_s", 0.0))
@@ -231,16 +253,7 @@ async def live(order: dict[str, Any], fault: Callable[[str], None]) -> None:
         return Thinker(fault)
 
     async with (
-        aiohttp.ClientSession(order["platform"]) as session,
-        open_app(
-            settings,
-            frozenset({Role.GATEWAY, Role.WORKER}),
-            say=lambda line: None,
-            front_ends=lambda database, clock, readable: [PlatformChat(order, session, clock, fault)],
-            clock=clock,
-            connect_model=connected,
-            fault=fault,
-        ) as app,
+        on_its_platform(order, settings, clock, fault, connected) as app,
         asyncio.TaskGroup() as group,
     ):
         assert app.worker is not None

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import aiohttp
 import asyncpg
 import structlog
 
 from bot.app import Role, open_app
 from bot.pass_settings import PassSettings
 from core.jobs.executor import Fault
-from tests.crash.child import PlatformChat, main
+from tests.crash.child import main, on_its_platform
 from tests.fakes import ManualClock
 from tests.flows.line import SETTINGS, settings_for
 
@@ -67,17 +66,7 @@ async def think(order: dict[str, Any], fault: Fault) -> None:
     passes = PassSettings.model_validate(DRAWN | order.get("passes", {}))
     # Shorter than an operator may choose: a test waits for it.
     settings = settings.model_copy(update={"dead_after_s": 3.0, "passes": passes})
-    async with (
-        aiohttp.ClientSession(order["platform"]) as session,
-        open_app(
-            settings,
-            frozenset({Role.GATEWAY, Role.WORKER}),
-            say=lambda line: None,
-            front_ends=lambda database, clock, readable: [PlatformChat(order, session, clock, fault)],
-            clock=clock,
-            fault=fault,
-        ) as app,
-    ):
+    async with on_its_platform(order, settings, clock, fault) as app:
         assert app.worker is not None
         await app.worker.run()
 

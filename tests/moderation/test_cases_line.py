@@ -12,6 +12,7 @@ from core.domain.moderation.acts import ActKind, Standing
 from core.domain.moderation.rules import Level
 from core.ports import SendRefused
 from tests.fakes import EVERY_ACT, RecordingFrontEnd
+from tests.flows.test_audience import open_to
 from tests.moderation.house import PROGRAM, House, open_house
 
 
@@ -127,6 +128,75 @@ async def test_what_the_present_speaks_against_goes_back_to_the_staff(house: Hou
         assert any(again in text and f"({why})" in text for text in house.line.front_end.texts())
 
 
+async def test_what_was_refused_is_no_strike_and_what_was_done_in_part_is_said_so(house: House) -> None:
+    await house.set_level("scam", Level.SUGGEST)
+    await offend(house)
+    house.acts.standing["vex"] = Standing(there=True, above_us=True, allowed=EVERY_ACT)
+    held = "select count(*) from voidbot.sanctions s where kind = 'strike' and not exists"
+    counted = f"{held} (select 1 from voidbot.sanction_reversals r where r.sanction_id = s.id)"
+    for step in ("timeout 1h", "kick"):
+        await house.command("Mod", f'/void cases act:decide id:1 step:"{step}"', moderator=True)
+        await house.line.quiet()
+    assert await house.line.value(counted) == 0 and house.acts.done == []
+    # What was said can still be deleted; who said it ranks too high for the rest.
+    await house.command("Mod", '/void cases act:decide id:1 step:"delete + timeout 1h"', moderator=True)
+    await house.line.quiet()
+    assert [act.kind for act in house.acts.done] == [ActKind.DELETE]
+    assert await house.line.value(counted) == 1
+    (card,) = house.cards()[:1]
+    assert "done in part, of delete + timeout 1h not: timeout: above_us" in card.text
+
+
+async def test_what_was_refused_before_does_not_stand_in_the_way_of_a_warning(house: House) -> None:
+    await house.set_level("scam", Level.SUGGEST)
+    await offend(house)
+    house.acts.standing["vex"] = Standing(there=True, staff=True, allowed=EVERY_ACT)
+    await house.command("Mod", "/void cases act:decide id:1 step:kick", moderator=True)
+    await house.line.quiet()
+    assert "done: warn" in await house.command("Mod", "/void cases act:decide id:1 step:warn", moderator=True)
+    await house.line.quiet()
+    assert (await house.cases())[0][2:] == ("closed", "applied")
+
+
+async def test_care_shows_somebody_and_does_nothing_to_them(house: House) -> None:
+    house.acts.directs["vex"] = RoomKey("console", "dm:vex")
+    await house.line.say("Vex", "i want to kill myself")
+    await house.line.quiet()
+    ((_, rule, status, _),) = await house.cases()
+    (card,) = house.cards()
+    assert (rule, status) == ("care", "open") and "no offence" in card.text
+    assert [each.label for each in card.part.choices] == ["Context", "Take", "Dismiss"]
+    for step in ("ban", "warn", "delete"):
+        refused = await house.command("Mod", f"/void cases act:decide id:1 step:{step}", moderator=True)
+        assert "asks for care" in refused
+    await house.command("Mod", "/void cases act:decide id:1 step:note", moderator=True)
+    await house.line.quiet()
+    assert house.acts.done == [] and (await house.cases())[0][2:] == ("closed", "applied")
+    assert not any(each.part.room.chat_ref == "dm:vex" for each in house.line.front_end.shown.values())
+
+
+async def test_a_card_that_is_brought_up_to_date_shows_nothing_to_new_readers(house: House) -> None:
+    await house.set_level("scam", Level.SUGGEST)
+    await offend(house)
+    (card,) = house.cards()
+    assert "take this" in card.text
+    await open_to(house.line, "lobby", "mara")
+    await house.command("Mod", "/void cases act:dismiss id:1", moderator=True)
+    await house.line.quiet()
+    (card,) = house.cards()[:1]
+    assert "dismissed" in card.text and "take this" not in card.text
+
+
+async def test_what_only_the_bot_has_seen_is_no_breach(house: House) -> None:
+    link = "https://dlscord.com/gift"
+    await house.line.say("Vex", f"/search {link}", answer_token="private")
+    await house.line.quiet()
+    assert await house.cases() == []
+    await house.line.say("Vex", f"/search {link}")  # where a command is a message that everybody reads
+    await house.line.quiet()
+    assert [rule for _, rule, _, _ in await house.cases()] == ["scam"]
+
+
 async def test_where_a_platform_can_do_nothing_the_staff_is_told(fresh_dsn: str) -> None:
     async with open_house(fresh_dsn, front_end=RecordingFrontEnd(acts=False)) as house:
         await house.set_level("scam", Level.SUGGEST)
@@ -155,7 +225,7 @@ async def test_what_the_platform_refuses_is_said_as_not_done(house: House, answe
     await house.line.quiet()
     assert (await house.cases())[0][2:] == ("closed", "failed")
     (card,) = house.cards()
-    assert "not done: delete (no_permission)" in card.text
+    assert "not done: delete (delete: no_permission)" in card.text
     assert house.acts.done == []
 
 
