@@ -78,7 +78,7 @@ class RecordingActs(ModerationPort):
 
     `standing`: of whom something else is true than that they are plain members. `gone`: messages that are not there.
     `results`: what `do` answers instead of doing it, first come first. `lost`: so many are done and not confirmed.
-    `directs`: who can be written to, with their room. `down`: it does not answer a look.
+    `directs`: who can be written to, with their room. `down`: it does not answer a look; `gone_after`: once it acted.
     """
 
     def __init__(self, name: str = "console", *, removes: bool = False) -> None:
@@ -93,6 +93,7 @@ class RecordingActs(ModerationPort):
         self.room = RoomSettings()
         self.natives: list[NativeAct] = []
         self.down = False
+        self.gone_after = False
 
     @property
     def name(self) -> str:
@@ -117,6 +118,7 @@ class RecordingActs(ModerationPort):
         if self.results:
             return self.results.popleft()
         self.done.append(act)
+        self.down = self.down or self.gone_after
         held = self.standing.get(act.account_ref, Standing(there=True, allowed=EVERY_ACT))
         match act.kind:
             case ActKind.DELETE:

@@ -16,7 +16,7 @@ from core.domain.ids import PersonId
 from core.domain.jobs import Ok, Outcome, Retry, Snooze
 from core.domain.moderation.acts import Act, ActKind, Done
 from core.domain.moderation.cases import Outcome as CaseOutcome
-from core.domain.moderation.refusals import UNSUPPORTED, refusal_in_words
+from core.domain.moderation.refusals import UNREACHABLE, UNSUPPORTED, refusal_in_words
 from core.domain.moderation.rules import Level
 from core.domain.moderation.sanctions import ActId, ActRefusal, ActState, AlreadySo, look
 from core.jobs.executor import Fault, JobContext, Observe
@@ -64,7 +64,7 @@ class Acting:
         try:
             standing = await port.look(ready.act)
         except Unavailable as exc:
-            return await self._again(ctx, act_id, str(exc))
+            return await self._again(ctx, act_id, str(exc), begun=ready.again)
         found = look(ready.act.kind, standing, ready.act.until)
         if ready.again and _is_ours(ready.act, found):
             return await self._end(ctx, act_id, None, ActState.DONE, "")
@@ -132,9 +132,10 @@ class Acting:
             case Done():
                 return await self._end(ctx, act_id, None, ActState.DONE, "")
             case RetryAfter(seconds):
+                await self._put_back(ctx, act_id, begun=ready.again)
                 return Snooze(seconds)
             case Unsent(reason):
-                return await self._again(ctx, act_id, reason)
+                return await self._again(ctx, act_id, reason, begun=ready.again)
             case SendRefused(code):
                 return await self._end(ctx, act_id, None, ActState.FAILED, code)
             case Ambiguous(reason):
@@ -147,16 +148,25 @@ class Acting:
         try:
             standing = await port.look(ready.act)
         except Unavailable as exc:
-            return await self._again(ctx, ready.planned.id, str(exc))
+            return await self._again(ctx, ready.planned.id, str(exc), begun=True)
         found = look(ready.act.kind, standing, ready.act.until)
         if _is_ours(ready.act, found):
             return await self._end(ctx, ready.planned.id, None, ActState.DONE, "")
-        return await self._again(ctx, ready.planned.id, reason)
+        return await self._again(ctx, ready.planned.id, reason, begun=True)
 
-    async def _again(self, ctx: JobContext, act_id: ActId, reason: str) -> Outcome:
+    async def _again(self, ctx: JobContext, act_id: ActId, reason: str, *, begun: bool) -> Outcome:
+        """Try again later; given up, it was not done, or with `begun` nobody can tell."""
         if ctx.attempt < ACT_TRIES:
+            await self._put_back(ctx, act_id, begun=begun)
             return Retry(None, reason)
-        return await self._end(ctx, act_id, None, ActState.UNKNOWN, reason)
+        log.warning("act.given_up", act=act_id, why=reason)
+        state = ActState.UNKNOWN if begun else ActState.FAILED
+        return await self._end(ctx, act_id, None, state, UNREACHABLE)
+
+    async def _put_back(self, ctx: JobContext, act_id: ActId, *, begun: bool) -> None:
+        """Take the mark off an act of which it is certain that it was not done."""
+        if not begun:
+            await ctx.advance(lambda tx: acts.put_back(tx, act_id))
 
     async def _end(
         self,

@@ -28,6 +28,7 @@ from core.prompt.fences import shown_name
 from core.prompt.stock import StockKey
 from core.store import acts, cases, choices, jobs, mod_rules, outbox, people, places
 from core.store.access import ReadableRooms
+from core.store.acts import PlannedAct
 from core.store.engine import Tx
 from core.store.mod_rules import KeptSignal
 
@@ -241,7 +242,12 @@ async def list_missing(tx: Tx, case_id: CaseId) -> list[str]:
     """Return which acts of a case were not done, each with why."""
     planned = await acts.list_of_decision(tx, case_id)
     over = (act for act in planned if act.state in (ActState.REFUSED, ActState.FAILED, ActState.UNKNOWN))
-    return sorted({f"{act.kind.value.replace('_', ' ')}: {act.answer}" for act in over})
+    return sorted({f"{act.kind.value.replace('_', ' ')}: {_why(act)}" for act in over})
+
+
+def _why(act: PlannedAct) -> str:
+    """Return why an act was not done, as far as anybody knows."""
+    return "nobody can tell whether it was done" if act.state is ActState.UNKNOWN else act.answer
 
 
 def quoted(evidence: list[Evidence]) -> str:

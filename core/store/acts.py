@@ -124,6 +124,11 @@ async def start(tx: Tx, act_id: ActId) -> tuple[PlannedAct, bool] | None:
     return None if row is None else (_act(row), row["again"])
 
 
+async def put_back(tx: Tx, act_id: ActId) -> None:
+    """Note that an act was not done after all, and is still to be done."""
+    await tx.execute("update voidbot.acts set state = 'ready' where id = $1 and state = 'doing'", act_id)
+
+
 async def end(tx: Tx, act_id: ActId, state: ActState, answer: str = "") -> bool:
     """Record what became of an act; False if that is known already."""
     return bool(await tx.execute(_END, act_id, state, answer))

@@ -96,3 +96,24 @@ async def test_what_was_edited_into_something_harmless_is_left_to_the_staff(
     await settled(house, clock)
     assert house.acts.done == [] and await house.cases() == [(1, "scam", "open", "")]
     assert any("says something else now" in text for text in house.line.front_end.texts())
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_what_no_try_could_do_is_said_with_what_is_known(
+    house: House, clock: ManualClock, ends: Ends, begun: bool
+) -> None:
+    await house.line.say("Vex", "take it", attachments=(PROGRAM,))
+    await house.line.quiet()
+    house.acts.down = not begun
+    if begun:  # it was called, nobody heard the answer, and from then on the platform is gone
+        house.acts.lost, house.acts.gone_after = 1, True
+    await house.line.say("Mod", '/void cases act:decide id:1 step:"timeout 1h"', "workshop", moderator=True)
+    await settled(house, clock)
+    assert (await house.cases())[0][2:] == ("closed", "failed") and len(house.acts.done) == int(begun)
+    (card,) = house.cards()[:1]
+    why = "nobody can tell whether it was done" if begun else "unreachable"
+    assert f"not done: timeout 1h (timeout: {why})" in card.text
+    assert "it does not answer" not in " ".join(house.line.front_end.texts())
+    counted = "select count(*) from voidbot.sanctions s where not exists (select 1 from voidbot.sanction_reversals r"
+    held = await house.line.value(f"{counted} where r.sanction_id = s.id)")
+    assert held == (2 if begun else 0)  # what may have been done counts

@@ -6,6 +6,7 @@ from types import MappingProxyType
 NO_RIGHT, PROTECTED, NOT_THERE, UNKNOWN_MEMBER = "no_permission", "protected", "not_there", "unknown_member"
 TOO_OLD, TERM_OVER, UNSUPPORTED, BASIC_GROUP = "too_old", "term_over", "unsupported", "basic_group"
 ROOM_GONE, TWO_FACTOR, UNAUTHORIZED = "room_gone", "two_factor", "unauthorized"
+UNREACHABLE = "unreachable"
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -20,6 +21,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         ROOM_GONE: "the room is gone, or the bot is not in it",
         TWO_FACTOR: "the server wants its moderators to sign in with two factors, and the bot's owner does not",
         UNAUTHORIZED: "the platform refuses the bot's token",
+        UNREACHABLE: "the platform did not answer",
         "staff": "they are one of the staff",
         "above_us": "they do not rank below the bot",
         "no_right": "the bot has not the right to do this here",
